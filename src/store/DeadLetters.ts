@@ -1,16 +1,8 @@
-/**
- * Dead letters: the lists and commands of operators, and the outcomes that operators report for unresolved steps.
- *
- * Gotchas
- * - The commands need no owner, because they change only deliveries that are not claimed.
- */
-import type * as Effect from "effect/Effect"
+/** Values for operators: dead letters, unresolved steps and reported outcomes, the lists of deliveries, and switches. */
 import type { WriteName } from "../api/Writes.ts"
 import type { Json, LogEntry } from "../domain/ChangeEvent.ts"
 import type { Model } from "../domain/Model.ts"
 import type { Delivery, FailedAttempt, Failure, HandlerName } from "./Delivery.ts"
-import type { OperatorAction } from "./Operators.ts"
-import type { StoreError } from "./StoreError.ts"
 
 export interface DeadLetter extends Omit<Delivery, "handler">, HandlerName {
   /** Null if the delivery is a tick, or the record is erased. */
@@ -76,39 +68,42 @@ export type ResolveResult =
   | { readonly _tag: "Outdated" }
   | { readonly _tag: "Running" }
 
-// ---- operations ---------------------------------------------------------------------------------------------------
+// ---- lists and switches -------------------------------------------------------------------------------------------
 
-export interface DeadLetters {
-  /** In id order. */
-  readonly deadLetters: (query: DeadLetterQuery) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
-  readonly deadLetterDetail: (id: number) => Effect.Effect<DeadLetterDetail | null, StoreError>
-  /**
-   * Makes dead letters due at `dueAt`, with the full number of attempts. `fresh`: as in `NewDelivery`. `died`: when each of them
-   * died, by id; one that died at another time, because it was redriven and failed again, is skipped. Returns how many became due.
-   */
-  readonly redrive: (
-    ids: ReadonlyArray<number>,
-    how: { readonly dueAt: number; readonly fresh: string | null; readonly died?: ReadonlyMap<number, number> },
-    action: OperatorAction
-  ) => Effect.Effect<number, StoreError>
-  /** Deletes dead letters, which unblocks the deliveries parked behind them. `died`: as for `redrive`. Returns how many were deleted. */
-  readonly discard: (
-    ids: ReadonlyArray<number>,
-    action: OperatorAction,
-    died?: ReadonlyMap<number, number>
-  ) => Effect.Effect<number, StoreError>
-  /** Unresolved steps with these keys that block an attempt at this dead letter, oldest first. Steps that may be repeated block none. */
-  readonly unresolvedSteps: (
-    delivery: number,
-    dedupKeys: ReadonlyArray<string>
-  ) => Effect.Effect<ReadonlyArray<UnresolvedStep>, StoreError>
-  /** Resolves the step with this name. If it was the last unresolved one, the dead letter is redriven, due at `dueAt`. */
-  readonly resolve: (
-    delivery: number,
-    dedupKeys: ReadonlyArray<string>,
-    name: string,
-    resolution: Resolution,
-    dueAt: number,
-    action: OperatorAction
-  ) => Effect.Effect<ResolveResult, StoreError>
+/** The delivery of one event to one handler, as far as the store still knows it. */
+export interface DeliveryTrace extends HandlerName {
+  /** Id of the delivery. If it is settled, the id of the delivery that started its steps. */
+  readonly id: number
+  /** `waiting`: an earlier delivery with the same ordering key blocks it. `due`: none does; `dueAt` may still be in the future. */
+  readonly state: "waiting" | "due" | "running" | "dead" | "settled"
+  readonly attempts: number
+  /** When the next attempt is due; null if it is settled, dead or running. */
+  readonly dueAt: number | null
+  readonly failedAttempts: ReadonlyArray<Omit<FailedAttempt, "requests">>
+  readonly steps: DeadLetterDetail["journal"]
 }
+
+/** The numbers of deliveries of one handler in one integration, by state. */
+export interface Backlog extends HandlerName {
+  readonly integration: string
+  readonly waiting: number
+  /** Deliveries that can start now. */
+  readonly due: number
+  /** Deliveries that wait for the time of their next attempt, or for their batch to fill. */
+  readonly later: number
+  readonly running: number
+  readonly dead: number
+  /** When the oldest delivery that is not dead was created. */
+  readonly oldest: number | null
+  /** Why the API accepted no requests of these deliveries, if some of them wait for that. */
+  readonly blocked: string | null
+}
+
+/** Identifies the writes, plugin or integration that an operator switches off or on. No delivery is lost while a switch is off. */
+export type Switch =
+  | { readonly _tag: "Writes" }
+  | { readonly _tag: "Plugin"; readonly plugin: string; readonly integration: string | null }
+
+/** `integration`: null for everywhere. */
+export const isSwitchedOff = (off: ReadonlyArray<Switch>, plugin: string, integration: string | null): boolean =>
+  off.some((one) => one._tag === "Plugin" && one.plugin === plugin && one.integration === integration)

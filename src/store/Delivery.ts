@@ -1,16 +1,80 @@
 /**
- * The values of a delivery: its handler, its subject, its batch, its failures, and the keys under which its steps run once.
+ * Handlers and the values of a delivery: its subject, its batch, its failures, and the keys under which its steps run once.
  *
  * Gotchas
  * - All times are by our clock, in ms, even if another process wrote them, because the store keeps due times by the clock of the database.
  * - All positions are positions in the event log.
  */
+import type { HandlerCircuit } from "../domain/HandlerCircuit.ts"
 import type { Model } from "../domain/Model.ts"
+
+// ---- handlers and ticks -------------------------------------------------------------------------------------------
 
 export interface HandlerName {
   readonly plugin: string
   readonly handler: string
 }
+
+/** Name of the reader that keeps the log for deliveries that are not created yet. */
+export const deliveryReader = "delivery"
+
+/** A handler of the configuration, whether or not it is registered already. */
+export interface ConfiguredHandler extends HandlerName {
+  /** True if the handler runs at scheduled times, not for events. */
+  readonly scheduled: boolean
+  /** Where in the log the handler starts when it is registered for the first time. */
+  readonly from: "now" | "oldest"
+  /** True if a dead letter does not block the later events of its record. */
+  readonly skipsDeadLetters: boolean
+}
+
+export interface HandlerState extends HandlerName {
+  readonly key: number
+  /** Deliveries are created for all events up to this position. */
+  readonly position: number
+  /** True if the handler is configured in the process that delivers. */
+  readonly active: boolean
+  /** The circuit that all processes share. */
+  readonly circuit: HandlerCircuit
+}
+
+/** A handler that this process dispatches to. */
+export interface RegisteredHandler extends HandlerState {
+  /**
+   * For a handler that takes events now and took ticks before: the integrations in which its ticks spanned the log beyond `position`, each
+   * with the end of the last span.
+   */
+  readonly ticked: ReadonlyMap<string, number>
+}
+
+/** A time at which a handler must run for an integration. */
+export interface Tick {
+  readonly handler: number
+  readonly integration: string
+  readonly scheduledAt: number
+  /** Time between two ticks of the handler, in ms. */
+  readonly interval: number
+}
+
+/** The ticks that are due at one time, and the handlers that have no ticks. */
+export interface TickSchedule {
+  /** The latest scheduled time of each handler, in the integrations where the handler is on. */
+  readonly due: ReadonlyArray<Tick>
+  /**
+   * The integrations in which the configuration turns handlers off. The store remembers them, so later calls for the same integrations
+   * may leave this empty.
+   */
+  readonly off: ReadonlyArray<Pick<Tick, "handler" | "integration">>
+  /** The active integrations. */
+  readonly integrations: ReadonlyArray<string>
+  /**
+   * Time of the previous check. The first tick of a handler is delivered if it became due after this time. Otherwise its first delivery
+   * is at the next scheduled time.
+   */
+  readonly lastCheckedAt: number
+}
+
+// ---- deliveries ---------------------------------------------------------------------------------------------------
 
 export type Subject =
   | { readonly _tag: "Event"; readonly position: number }

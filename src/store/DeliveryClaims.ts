@@ -1,16 +1,13 @@
 /**
- * Claims: a process claims due deliveries of its shards, attempts them, and settles them.
+ * The values of claims: a process claims due deliveries of its shards, attempts them, and settles them.
  *
  * Invariants
  * 1. Per handler and ordering key, at most one delivery is claimed at a time: the earliest that is not settled   (I5)
  * 2. An owner or a claim that is no longer the newest cannot settle a delivery   (I10, X16)
  */
-import type * as Effect from "effect/Effect"
-import type { LogEntry } from "../domain/ChangeEvent.ts"
 import type { HandlerCircuit } from "../domain/HandlerCircuit.ts"
 import type { Delivery, FailedAttempt, Subject } from "./Delivery.ts"
 import type { Owner } from "./State.ts"
-import type { StoreError } from "./StoreError.ts"
 
 /** A delivery that this process may attempt until a later claim exists. */
 export interface Claimed extends Delivery {
@@ -96,39 +93,3 @@ export type AttemptOutcome =
     /** The batch becomes two batches. */
     | { readonly _tag: "Split"; readonly batch: string; readonly dueAt: number; readonly failedAttempt: FailedAttempt }
   )
-
-export interface DeliveryClaims {
-  /**
-   * A new owner of shards must call this first. Deliveries of these shards that were running for an earlier owner are due again
-   * (batches keep their members), and their claims are counted as crashes. `continued`: the owners among these of which the earlier
-   * owner is the same process, which has not crashed. `blocking`: deliveries in the shards of `continued` whose attempts blocked that
-   * process; they count a crash nevertheless, even if they have been released. Returns the owners that have been replaced since.
-   */
-  readonly recoverShards: (
-    owners: ReadonlyArray<Owner>,
-    continued?: ReadonlyArray<Owner>,
-    blocking?: ReadonlyArray<number>
-  ) => Effect.Effect<ReadonlyArray<Owner>, StoreError>
-  /**
-   * In one transaction: settles the attempts that have ended, then claims due deliveries. Ignores deliveries of other shards than those
-   * of `owners`. `lost`: the owners that have been replaced; nothing is settled or claimed for them. For a handler whose circuit is
-   * open, nothing is claimed. When the open time is over, one delivery or batch is claimed in all processes together.
-   */
-  readonly settleAndClaim: (
-    owners: ReadonlyArray<Owner>,
-    outcomes: ReadonlyArray<AttemptOutcome>,
-    requests: ReadonlyArray<ClaimRequest>
-  ) => Effect.Effect<ClaimResult, StoreError>
-  /**
-   * The running deliveries of the shards of `owners`. If `settleAndClaim` fails, its transaction may have been committed: the deliveries
-   * that it claimed are running then, although the caller does not know them.
-   */
-  readonly running: (owners: ReadonlyArray<Owner>) => Effect.Effect<ReadonlyArray<RunningDelivery>, StoreError>
-  /** Log rows at these positions, however old, in position order; erased rows are missing. */
-  readonly entries: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
-  /** The batch in which each event was last delivered to the handler, by position. Events without a batch are missing. */
-  readonly batches: (
-    handler: number,
-    positions: ReadonlyArray<number>
-  ) => Effect.Effect<ReadonlyMap<number, string>, StoreError>
-}

@@ -5,8 +5,14 @@ import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
 import { deliveryScopeOf, deliveryScopes, shardOf } from "../../src/domain/Shard.ts"
 import type { FencingToken, StepKey } from "../../src/store/AttemptJournal.ts"
-import { type ConfiguredHandler, Deliveries, deliveryReader } from "../../src/store/Deliveries.ts"
-import type { FailedAttempt, Failure, NewDelivery } from "../../src/store/Delivery.ts"
+import { Deliveries } from "../../src/store/Deliveries.ts"
+import {
+  type ConfiguredHandler,
+  deliveryReader,
+  type FailedAttempt,
+  type Failure,
+  type NewDelivery
+} from "../../src/store/Delivery.ts"
 import type { Claimed, ClaimRequest } from "../../src/store/DeliveryClaims.ts"
 import type { Owner } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"

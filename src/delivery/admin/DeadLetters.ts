@@ -4,7 +4,7 @@
  *
  * Invariants
  * 1. A dead letter that is not in the plan, or that was redriven and failed again since, is left unchanged. So a repeated or concurrent
- *    redrive does nothing (`DeadLetterTable.ts`)
+ *    redrive does nothing (`DeliveryCommands.ts`)
  * 2. If a redrive is interrupted, the dead letters that it has not reached stay dead letters; another plan counts them
  */
 import * as Arr from "effect/Array"

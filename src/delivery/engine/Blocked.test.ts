@@ -8,7 +8,7 @@ import { pass, sourceOf } from "../../../test/support/delivery/Limiting.ts"
 import { acme, make, makeWith, recorder, type Rig } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
 import { Inactive, NotReady, Unauthorized, WriteError } from "../../source/Source.ts"
-import { deliveryReader } from "../../store/Deliveries.ts"
+import { deliveryReader } from "../../store/Delivery.ts"
 
 const created = "ats.application.created"
 const beta = "lever:beta"

@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import { acme, make, recorder, type Rig } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
-import { deliveryReader } from "../../store/Deliveries.ts"
+import { deliveryReader } from "../../store/Delivery.ts"
 
 const trigger = "ats.application.created"
 const beta = "lever:beta"

@@ -1,7 +1,7 @@
 /** The deliveries that each handler can take now. */
 import type { Plugin } from "../../plugin/Plugin.ts"
 import type { IncompleteConfiguration } from "../../plugin/PluginConfiguration.ts"
-import { isSwitchedOff, type Switch } from "../../store/Deliveries.ts"
+import { isSwitchedOff, type Switch } from "../../store/DeadLetters.ts"
 import type { ClaimRequest } from "../../store/DeliveryClaims.ts"
 import type { UnavailableIntegrations } from "../handler/IntegrationAccounts.ts"
 import type { ClaimMode } from "./CrashIsolation.ts"

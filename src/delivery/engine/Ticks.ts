@@ -7,7 +7,7 @@
 import * as Duration from "effect/Duration"
 import { toDuration } from "../../domain/DurationText.ts"
 import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
-import type { Tick, TickSchedule } from "../../store/Deliveries.ts"
+import type { Tick, TickSchedule } from "../../store/Delivery.ts"
 import type { Subscription } from "../handler/Subscription.ts"
 
 const intervalOf = ({ handler: { activation } }: Subscription): number =>

@@ -16,7 +16,8 @@ import {
   partitionKey
 } from "../../domain/ChangeEvent.ts"
 import { formatTime } from "../../domain/Watermark.ts"
-import { Deliveries, type DeliveryTrace } from "../../store/Deliveries.ts"
+import type { DeliveryTrace } from "../../store/DeadLetters.ts"
+import { Deliveries } from "../../store/Deliveries.ts"
 import { relayReader } from "../../store/EventLog.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { CallQueue } from "../CallQueue.ts"
-import type { Deliveries } from "../Deliveries.ts"
+import { Deliveries } from "../Deliveries.ts"
 import { Processes } from "../Processes.ts"
 import { RequestLeases } from "../RequestLeases.ts"
 import { Store } from "../Store.ts"
@@ -21,8 +21,11 @@ const store = Layer.effectContext(
   Effect.map(SqlStore.make, ({ signals, store }) => Context.make(Store, store).pipe(Context.add(Signals, signals)))
 )
 
+/** Requires the store, because opening the store migrates the database. */
+const deliveries = Layer.effect(Deliveries, SqlDeliveries.make)
+
 export const layer: Layer.Layer<Ports, StoreError, SqlClient | Health> = Layer.mergeAll(
-  SqlDeliveries.layer,
+  deliveries,
   CallQueue.layer,
   RequestLeases.layer
 ).pipe(

@@ -4,7 +4,7 @@
  * Gotchas
  * - The index of due deliveries starts with handler and shard. To find the earliest deliveries of several shards, a statement reads the
  *   earliest ones of each shard; otherwise a claim would read the whole backlog, or the backlog of another process.
- * - A claim does not check the order of deliveries with the same ordering key: see `OrderedDeliveries.ts`.
+ * - A claim does not check the order of deliveries with the same ordering key: see `DeliveryTable.ts`.
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
@@ -13,11 +13,10 @@ import * as HandlerCircuit from "../../../domain/HandlerCircuit.ts"
 import { shardOf } from "../../../domain/Shard.ts"
 import { batchNameOf, isolateAfterCrashes } from "../../Delivery.ts"
 import type { Claimed, ClaimRequest, ClaimResult } from "../../DeliveryClaims.ts"
-import { type Integer } from "../Rows.ts"
 import type { BatchTable } from "./BatchTable.ts"
 import * as ClaimLimits from "./ClaimLimits.ts"
 import type { DueShard, Shards } from "./ClaimLimits.ts"
-import { type DeliveryRow, toClaimed } from "./DeliveryRows.ts"
+import { type DeliveryRow, toClaimed } from "./DeliveryTable.ts"
 
 export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
   const { crashSuspects, excluding, freeSlots, permitted } = ClaimLimits.make(sql)
@@ -38,8 +37,7 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
   /** The shards in which the handler has due deliveries, now or later, with one lookup in the index each. */
   const dueShards = (handler: number) => {
     const due = sql`d.handler = ${handler} AND d.state = 'due'`
-    return Effect.map(
-      sql<{ shard: Integer; first: Integer; last: Integer }>`
+    return sql<DueShard>`
         WITH RECURSIVE found (shard) AS (
           SELECT min(d.shard) FROM deliveries d WHERE ${due}
           UNION ALL
@@ -48,10 +46,7 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
         ) SELECT shard,
           (SELECT min(d.due_at) FROM deliveries d WHERE ${due} AND d.shard = found.shard) AS first,
           (SELECT max(d.due_at) FROM deliveries d WHERE ${due} AND d.shard = found.shard) AS last
-        FROM found WHERE shard IS NOT NULL`,
-      (rows) =>
-        rows.map((row): DueShard => ({ shard: Number(row.shard), first: Number(row.first), last: Number(row.last) }))
-    )
+        FROM found WHERE shard IS NOT NULL`
   }
 
   const take = (where: Fragment) =>
@@ -112,7 +107,7 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
           capacity
         )
       for (const { integration } of ready) {
-        const rows = yield* sql<{ id: Integer; fresh: string | null; last: string | null }>`
+        const rows = yield* sql<{ id: number; fresh: string | null; last: string | null }>`
           SELECT d.id, d.fresh, m.batch AS last FROM (
             SELECT id, handler, position, fresh FROM deliveries
             WHERE ${inShard(shardOf(integration))} AND batch IS NULL AND integration = ${integration}
@@ -120,7 +115,7 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
           ) AS d LEFT JOIN batch_members m ON m.handler = d.handler AND m.position = d.position ORDER BY d.id`
         const groups = [...Map.groupBy(rows, ({ fresh, last }) => JSON.stringify([fresh, last])).values()]
         for (const group of groups.slice(0, capacity)) {
-          const ids = group.map(({ id }) => Number(id))
+          const ids = group.map(({ id }) => id)
           const batch = batchNameOf(group[0]?.last ?? null, ids[0] ?? 0)
           yield* sql`UPDATE deliveries SET batch = ${batch}, due_at = ${now} WHERE id IN ${sql.in(ids)}`
           yield* members.remember(ids)
@@ -141,8 +136,8 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
         WHERE handler = ${want.handler} AND shard = ${shard} AND state = 'due'
           AND (${matchesIsolation(want)} OR due_at > ${now}) ${excluding(want)}`
     return Effect.map(
-      sql<{ due_at: Integer | null }>`SELECT min(due_at) AS due_at FROM ${inEach(shards, inShard)}`,
-      ([later]) => later?.due_at == null ? Infinity : Number(later.due_at)
+      sql<{ due_at: number | null }>`SELECT min(due_at) AS due_at FROM ${inEach(shards, inShard)}`,
+      ([later]) => later?.due_at ?? Infinity
     )
   }
 

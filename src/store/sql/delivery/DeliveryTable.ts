@@ -1,239 +1,187 @@
 /**
- * The table of deliveries as the engine uses it: dispatches from the log, makes the interrupted deliveries of shards due again, and runs the
- * transactions of attempts. `OrderedDeliveries` adds deliveries, `ClaimTable` claims them, and `Settlement` saves the outcomes of their
- * attempts.
+ * The rows of deliveries, and the order of those with the same ordering key: new ones are added at the end, and the next one becomes due.
+ *
+ * Invariants
+ * 1. Per handler and ordering key, at most one delivery is due or running; later ones are waiting   (I5)
+ *
+ * Gotchas
+ * - When a delivery is added or ends, this module checks whether an earlier delivery with the same ordering key is unsettled. A claim does
+ *   not check that, so thousands of deliveries that wait for a dead one do not slow it down.
  */
-import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import * as HandlerCircuit from "../../../domain/HandlerCircuit.ts"
-import { shardOfScope } from "../../../domain/Shard.ts"
-import { type ConfiguredHandler, type Deliveries, deliveryReader, type HandlerState } from "../../Deliveries.ts"
-import type { NewDelivery } from "../../Delivery.ts"
-import type { AttemptOutcome } from "../../DeliveryClaims.ts"
-import type { Owner } from "../../State.ts"
-import type { EventTable } from "../EventTable.ts"
-import type * as Fencing from "../Fencing.ts"
-import * as Locks from "../Locks.ts"
-import { activeAccount, inBatches, type Integer, rowsPerStatement } from "../Rows.ts"
+import { shardOf } from "../../../domain/Shard.ts"
+import type { Delivery, Failure, NewDelivery } from "../../Delivery.ts"
+import type { Claimed } from "../../DeliveryClaims.ts"
+import * as DatabaseTime from "../DatabaseTime.ts"
+import { inBatches } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
-import { toStoreError, withRetry, withRetryAfterRollback } from "../SqlRetry.ts"
-import * as BatchTable from "./BatchTable.ts"
-import * as CircuitTable from "./CircuitTable.ts"
-import * as ClaimTable from "./ClaimTable.ts"
-import type { OrderingKey } from "./OrderedDeliveries.ts"
-import * as OrderedDeliveries from "./OrderedDeliveries.ts"
-import * as Settlement from "./Settlement.ts"
-import * as TickTable from "./TickTable.ts"
 
-const shardsOf = (owners: ReadonlyArray<Owner>) => owners.map(({ scope }) => shardOfScope(scope))
+// ---- rows ---------------------------------------------------------------------------------------------------------
 
-export const make = (
-  sql: SqlClient,
-  { fence, replaced }: Pick<ReturnType<typeof Fencing.make>, "fence" | "replaced">,
-  log: Pick<EventTable, "at">
+type SubjectRow =
+  | { readonly position: number }
+  | {
+    readonly position: null
+    readonly scheduled_at: number
+    readonly from_position: number
+    readonly to_position: number
+  }
+
+export type DeliveryRow = SubjectRow & {
+  readonly id: number
+  readonly handler: number
+  readonly integration: string
+  readonly ordering_key: string
+  readonly due_at: number
+  readonly created_at: number
+  readonly attempts: number
+  readonly claims: number
+  readonly crashes: number
+  readonly batch: string | null
+  readonly fresh: string | null
+  /** This program wrote the JSON, so it is parsed unchecked. */
+  readonly failure: string | null
+}
+
+export const toDelivery = (row: DeliveryRow): Delivery => ({
+  id: row.id,
+  handler: row.handler,
+  integration: row.integration,
+  orderingKey: row.ordering_key,
+  subject: row.position === null
+    ? { _tag: "Tick", scheduledAt: row.scheduled_at, from: row.from_position, to: row.to_position }
+    : { _tag: "Event", position: row.position },
+  createdAt: row.created_at,
+  attempts: row.attempts,
+  batch: row.batch,
+  fresh: row.fresh
+})
+
+export const toClaimed = (row: DeliveryRow): Claimed => ({
+  ...toDelivery(row),
+  claim: row.claims,
+  crashes: row.crashes
+})
+
+export const toFailure = (text: string): Failure => JSON.parse(text)
+
+/** The reason comes first, because `deadLetters` searches for it at the beginning of the text. */
+export const fromFailure = ({ reason, ...failure }: Failure): string => JSON.stringify({ reason, ...failure })
+
+export const fromDelivery = (
+  { dead, dueAt, fresh, handler, integration, orderingKey, subject }: NewDelivery,
+  /** `ahead`: how far the database's clock is ahead of ours, in ms. */
+  { ahead, createdAt, state }: {
+    /** `waiting`: an earlier delivery with the same ordering key blocks it. `due`: none does; `due_at` may still be in the future. */
+    readonly state: "waiting" | "due" | "dead"
+    readonly createdAt: number
+    readonly ahead: number
+  }
 ) => {
-  const locks = Locks.make(sql)
-  const members = BatchTable.make(sql)
-  const claims = ClaimTable.make(sql, members)
-  const circuitTable = CircuitTable.make(sql)
-  const { insert, insertWithIds, unblock } = OrderedDeliveries.make(sql)
-  const { settle, settleAll } = Settlement.make(sql, members, { unblock })
-  const newest = Effect.map(
-    sql<{ position: Integer }>`SELECT position FROM log_counter`,
-    ([row]) => Number(row?.position ?? 0)
-  )
+  const tick = subject._tag === "Tick" ? subject : null
+  return {
+    handler,
+    integration,
+    shard: shardOf(integration),
+    ordering_key: orderingKey,
+    position: subject._tag === "Event" ? subject.position : null,
+    scheduled_at: tick?.scheduledAt ?? null,
+    from_position: tick?.from ?? null,
+    to_position: tick?.to ?? null,
+    state,
+    due_at: dueAt + ahead,
+    created_at: createdAt,
+    attempts: 0,
+    claims: 0,
+    fresh,
+    failure: dead === null ? null : fromFailure(dead),
+    died_at: dead?.at ?? null
+  }
+}
 
-  const removed = sql`SELECT id FROM integrations WHERE ${activeAccount(sql)} = ''`
+// ---- order --------------------------------------------------------------------------------------------------------
 
-  // ---- dispatching
+export type OrderingKey = { readonly handler: number; readonly ordering_key: string }
 
-  /**
-   * Inside a transaction: saves the position from which deliveries still need the log. It is the lowest of: the position of each active
-   * handler, the end of each last tick's span, the start of each unsettled tick's span, and the registration of each handler
-   * that has no tick yet   (L8). The log is not kept for ticks that wait without limit: those of a removed integration, those of an
-   * integration where the configuration turned the plugin off, and those that wait until the API accepts requests (they have a `failure`).
-   * Each step of the dispatcher does this, so for each handler it reads an index in the order of the positions, up to the first match.
-   * PostgreSQL would join with all rows of the other table if the conditions were `NOT EXISTS`.
-   */
-  const noteReader = sql`
-    INSERT INTO readers (name, position) SELECT ${deliveryReader}, coalesce(
-      (SELECT min(position) FROM (
-        SELECT position FROM handlers WHERE active = 1 AND scheduled = 0
-        UNION ALL SELECT (
-            SELECT t.position FROM ticks t
-            WHERE t.handler = handlers.key AND t.state = 'on' AND t.integration NOT IN (${removed})
-              AND (SELECT 1 FROM deliveries d WHERE d.handler = t.handler AND d.ordering_key = t.integration
-                AND d.state <> 'dead' AND d.failure IS NOT NULL LIMIT 1) IS NULL
-            ORDER BY t.position LIMIT 1
-          ) FROM handlers WHERE active = 1 AND scheduled = 1
-        UNION ALL SELECT position FROM handlers WHERE active = 1 AND scheduled = 1
-          AND (SELECT 1 FROM ticks t WHERE t.handler = handlers.key LIMIT 1) IS NULL
-        UNION ALL SELECT (
-            SELECT d.from_position FROM deliveries d
-            WHERE d.handler = handlers.key AND d.from_position IS NOT NULL AND d.state <> 'dead' AND d.failure IS NULL
-              AND d.integration NOT IN (${removed}) AND (SELECT 1 FROM ticks t
-                WHERE t.handler = d.handler AND t.integration = d.integration AND t.state = 'off' LIMIT 1) IS NULL
-            ORDER BY d.from_position LIMIT 1
-          ) FROM handlers WHERE active = 1 AND scheduled = 1
-      ) AS needed),
-      (SELECT position FROM log_counter)
-    ) WHERE TRUE
-    ON CONFLICT (name) DO UPDATE SET position = excluded.position`
-
-  const handlers = Effect.gen(function*() {
-    const found = CircuitTable.inOurTime(yield* circuitTable.read)
-    const rows = yield* sql<{ key: Integer; plugin: string; handler: string; position: Integer; active: Integer }>`
-      SELECT key, plugin, handler, position, active FROM handlers ORDER BY key`
-    return rows.map((row): HandlerState => ({
-      ...row,
-      key: Number(row.key),
-      position: Number(row.position),
-      active: Number(row.active) === 1,
-      circuit: found.get(Number(row.key)) ?? HandlerCircuit.closed
-    }))
-  })
-
-  const tickedBeyondPosition = sql<{ handler: Integer; integration: string; position: Integer }>`
-    SELECT t.handler, t.integration, t.position FROM ticks t JOIN handlers h ON h.key = t.handler
-    WHERE h.scheduled = 0 AND t.position > h.position`
-
-  const registerHandlers: Deliveries["Service"]["registerHandlers"] = Effect.fnUntraced(
-    function*(owner, configured) {
-      yield* fence(owner)
-      const end = yield* newest
-      const rows = configured.map(({ from, handler, plugin, scheduled, skipsDeadLetters }: ConfiguredHandler) => ({
-        plugin,
-        handler,
-        skips_dead: skipsDeadLetters ? 1 : 0,
-        scheduled: scheduled ? 1 : 0,
-        active: 1,
-        position: from === "now" ? end : 0
-      }))
-      yield* sql`UPDATE handlers SET active = 0`
-      for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
-        yield* sql`INSERT INTO handlers ${insertion(sql, some)} ON CONFLICT (plugin, handler) DO UPDATE SET
-          skips_dead = excluded.skips_dead, scheduled = excluded.scheduled, active = 1`
-      }
-      // a handler that takes events now gets none of the time in which it had no ticks because the configuration had turned it off
-      yield* sql`
-        UPDATE ticks SET position = ${end}, state = 'absent'
-        WHERE state = 'off' AND handler IN (SELECT key FROM handlers WHERE scheduled = 0)`
-      yield* noteReader
-      yield* circuitTable.bringForward
-      const parked = yield* sql<
-        OrderingKey
-      >`SELECT DISTINCT handler, ordering_key FROM deliveries WHERE state = 'waiting'`
-      yield* unblock(parked)
-      const ticked = Map.groupBy(yield* tickedBeyondPosition, ({ handler }) => Number(handler))
-      return (yield* handlers).filter(({ active }) => active).map((state) => {
-        const spans = ticked.get(state.key)?.map(({ integration, position }) =>
-          [integration, Number(position)] as const
-        )
-        return { ...state, ticked: new Map(spans) }
-      })
-    },
-    locks.deliveries,
-    withRetry("registerHandlers")
-  )
-
-  const dispatch: Deliveries["Service"]["dispatch"] = Effect.fnUntraced(
-    function*(owner, { deliveries, handlers, position }) {
-      yield* fence(owner)
-      yield* insert(deliveries)
-      for (const some of Arr.chunksOf(handlers, rowsPerStatement)) {
-        yield* sql`UPDATE handlers SET position = ${position} WHERE key ${among(sql, some)}`
-      }
-      yield* noteReader
-    },
-    locks.deliveries,
-    withRetry("dispatch")
-  )
-
-  // ---- attempting
-
-  const recoverShards: Deliveries["Service"]["recoverShards"] = Effect.fnUntraced(
-    function*(owners, continued = [], blocking = []) {
-      const lost = yield* replaced(owners)
-      const shards = shardsOf(owners.filter((owner) => !lost.includes(owner)))
-      if (shards.length > 0) {
-        const crash = continued.length === 0
-          ? sql.literal("1")
-          : sql`CASE WHEN shard IN ${sql.in(shardsOf(continued))} THEN 0 ELSE 1 END`
-        for (const some of Arr.chunksOf(blocking, rowsPerStatement)) {
-          yield* sql`
-            UPDATE deliveries SET state = 'due', crashes = crashes + 1
-            WHERE id ${among(sql, some)} AND state IN ('due', 'running') AND shard IN ${sql.in(shards)}`
-        }
-        yield* sql`
-          UPDATE deliveries SET state = 'due', crashes = crashes + ${crash}
-          WHERE state = 'running' AND shard IN ${sql.in(shards)}`
-      }
-      return lost
-    },
-    locks.deliveries,
-    withRetry("recoverShards")
-  )
-
-  /** The outcomes of attempts, without those of deliveries in the shards of `lost`. */
-  const withoutLost = Effect.fnUntraced(function*(
-    outcomes: ReadonlyArray<AttemptOutcome>,
-    lost: ReadonlyArray<Owner>
-  ) {
-    if (lost.length === 0) return outcomes
-    const ids = outcomes.flatMap(({ deliveries }) => deliveries)
-    const found = yield* inBatches(ids, (some) =>
-      sql<{ id: Integer }>`
-        SELECT id FROM deliveries WHERE id ${among(sql, some)} AND shard IN ${sql.in(shardsOf(lost))}`)
-    const left = new Set(found.map(({ id }) => Number(id)))
-    return outcomes.filter(({ deliveries }) => !deliveries.some((id) => left.has(id)))
-  })
-
-  const settleAndClaim: Deliveries["Service"]["settleAndClaim"] = Effect.fnUntraced(
-    function*(owners, outcomes, requests) {
-      const lost = yield* replaced(owners)
-      const ours = yield* withoutLost(outcomes, lost)
-      const before = yield* circuitTable.read
-      yield* settleAll(ours.flatMap(({ _tag, deliveries }) => _tag === "Settled" ? deliveries : []))
-      for (const outcome of ours) if (outcome._tag !== "Settled") yield* settle(outcome, before)
-      const shards = shardsOf(owners.filter((owner) => !lost.includes(owner)))
-      const state = yield* circuitTable.apply(before, ours)
-      const { claimed, isolatedDue, next } = yield* claims.claim(requests, shards, state.circuits, state.now)
-      return {
-        claimed,
-        isolatedDue,
-        next: next === null ? null : next - state.ahead,
-        lost,
-        circuits: CircuitTable.inOurTime(state)
-      }
-    },
-    locks.deliveries,
-    // after a lost connection, the claims may be committed, so the caller must check
-    withRetryAfterRollback("settleAndClaim")
-  )
-
-  const running: Deliveries["Service"]["running"] = (owners) =>
-    withRetry("running")(
-      Effect.map(
-        sql<{ id: Integer; shard: Integer }>`
-          SELECT id, shard FROM deliveries WHERE state = 'running' AND shard IN ${sql.in(shardsOf(owners))}`,
-        (rows) => rows.map(({ id, shard }) => ({ id: Number(id), shard: Number(shard) }))
-      )
+/** All of this runs inside a transaction that holds the lock of deliveries. */
+export const make = (sql: SqlClient) => {
+  const skips = (handler: number) =>
+    Effect.map(
+      sql<{ skips_dead: number }>`SELECT skips_dead FROM handlers WHERE key = ${handler}`,
+      ([row]) => row?.skips_dead === 1
     )
 
-  return {
-    insertWithIds: (deliveries: ReadonlyArray<NewDelivery>) => toStoreError("insert")(insertWithIds(deliveries)),
-    unblock: (keys: ReadonlyArray<OrderingKey>) => toStoreError("unblock")(unblock(keys)),
-    handlers: withRetry("handlers")(handlers),
-    registerHandlers,
-    dispatch,
-    dispatchTicks: TickTable.make(sql, { fence }, { newest, noteReader }),
-    recoverShards,
-    settleAndClaim,
-    running,
-    batches: members.batches,
-    entries: log.at
-  }
+  /** For each key: makes the first waiting delivery due, unless an earlier delivery still blocks it. */
+  const unblock = Effect.fnUntraced(function*(keys: ReadonlyArray<OrderingKey>) {
+    for (const [handler, own] of Map.groupBy(keys, ({ handler }) => handler)) {
+      const earlier = (yield* skips(handler))
+        ? sql.literal("")
+        : sql`OR (e.state = 'dead' AND e.id < deliveries.id)`
+      yield* inBatches(own, (some) =>
+        sql`
+          UPDATE deliveries SET state = 'due' WHERE id IN (
+            SELECT min(id) FROM deliveries
+            WHERE handler = ${handler} AND ordering_key ${among(sql, some.map(({ ordering_key }) => ordering_key))}
+              AND state = 'waiting' GROUP BY ordering_key
+          ) AND NOT EXISTS (
+            SELECT 1 FROM deliveries e WHERE e.handler = deliveries.handler AND e.ordering_key = deliveries.ordering_key
+              AND (e.state IN ('due', 'running') ${earlier})
+          )`)
+    }
+  })
+
+  /** Leaves out the deliveries of log rows that were emptied after the dispatcher had read them. */
+  const withoutEmptied = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
+    const positions = new Set(deliveries.flatMap(({ subject }) => subject._tag === "Event" ? [subject.position] : []))
+    const found = yield* inBatches(positions, (some) =>
+      sql<{ position: number }>`
+        SELECT position FROM events WHERE position ${among(sql, some)} AND kind <> 'deleted' AND content IS NULL`)
+    const emptied = new Set(found.map(({ position }) => position))
+    return emptied.size === 0
+      ? deliveries
+      : deliveries.filter(({ subject }) => subject._tag === "Tick" || !emptied.has(subject.position))
+  })
+
+  /** The rows of new deliveries, in the order in which they are added. */
+  const newRows = Effect.fnUntraced(function*(all: ReadonlyArray<NewDelivery>) {
+    const deliveries = yield* withoutEmptied(all)
+    const { ahead, now } = yield* DatabaseTime.read(sql)
+    const rows: Array<ReturnType<typeof fromDelivery>> = []
+    for (const [handler, own] of Map.groupBy(deliveries, ({ handler }) => handler)) {
+      const blocking = ["waiting", "due", "running", ...(yield* skips(handler)) ? [] : ["dead"]]
+      const found = yield* inBatches(
+        new Set(own.map(({ orderingKey }) => orderingKey)),
+        (some) =>
+          sql<{ ordering_key: string }>`
+          SELECT DISTINCT ordering_key FROM deliveries
+          WHERE handler = ${handler} AND ordering_key ${among(sql, some)} AND state IN ${sql.in(blocking)}`
+      )
+      const blocked = new Set(found.map(({ ordering_key }) => ordering_key))
+      for (const delivery of own) {
+        const state = delivery.dead !== null ? "dead" : blocked.has(delivery.orderingKey) ? "waiting" : "due"
+        rows.push(fromDelivery(delivery, { state, createdAt: now - ahead, ahead }))
+        if (blocking.includes(state)) blocked.add(delivery.orderingKey)
+      }
+    }
+    return rows
+  })
+
+  /** Adds deliveries, in their order. */
+  const insert = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
+    yield* inBatches(yield* newRows(deliveries), (some) => sql`INSERT INTO deliveries ${insertion(sql, some)}`)
+  })
+
+  /** Like `insert`; returns the ids. */
+  const insertWithIds = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
+    const added = yield* inBatches(
+      yield* newRows(deliveries),
+      (some) => sql<{ id: number }>`INSERT INTO deliveries ${insertion(sql, some)} RETURNING id`
+    )
+    return added.map(({ id }) => id)
+  })
+
+  return { insert, insertWithIds, unblock }
 }
 
 export type DeliveryTable = ReturnType<typeof make>

@@ -13,24 +13,20 @@
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import { partitionKey } from "../../../domain/ChangeEvent.ts"
 import { keyOf } from "../../../domain/Expectation.ts"
 import type { StreamKey } from "../../../domain/Model.ts"
-import type { Deliveries } from "../../Deliveries.ts"
 import { recordDedupKeyOf } from "../../Delivery.ts"
-import type { StoreError } from "../../StoreError.ts"
 import type { ContentCipher } from "../ContentCipher.ts"
 import { stepPlace } from "../EncryptionTable.ts"
 import type { EventTable } from "../EventTable.ts"
 import * as Locks from "../Locks.ts"
-import { inBatches, type Integer } from "../Rows.ts"
+import { inBatches } from "../Rows.ts"
 import { among } from "../RowValues.ts"
-import { AllowLongStatement, withRetry } from "../SqlRetry.ts"
+import { AllowLongStatement } from "../SqlRetry.ts"
 import * as TextSearch from "../TextSearch.ts"
-import * as DedupKey from "./DedupKey.ts"
-import type { DeliveryTable } from "./DeliveryTable.ts"
-import type { OrderingKey } from "./OrderedDeliveries.ts"
+import { baseOf } from "./BatchTable.ts"
+import type { DeliveryTable, OrderingKey } from "./DeliveryTable.ts"
 
 interface ChainRow {
   readonly id: string
@@ -40,7 +36,7 @@ interface ChainRow {
 }
 
 interface ResultRow {
-  readonly handler: Integer
+  readonly handler: number
   readonly dedup_key: string
   readonly step: string
   readonly result: string
@@ -55,12 +51,12 @@ export const make = (
   cipher: ContentCipher,
   log: Pick<EventTable, "empty" | "noteRemoval">,
   { unblock }: Pick<DeliveryTable, "unblock">
-): Pick<Deliveries["Service"], "purgeForgotten" | "purgeResults" | "countForgettable"> => {
+) => {
   const locks = Locks.make(sql)
   const mayContain = TextSearch.make(sql, cipher)
   const streamOf = ({ integration, model }: StreamKey) =>
     sql`(SELECT key FROM streams WHERE integration = ${integration} AND model = ${model})`
-  const base = DedupKey.base(sql)
+  const base = baseOf(sql)
 
   const chainsOf = (key: StreamKey, ids: ReadonlyArray<string>) =>
     inBatches(ids, (some) =>
@@ -81,28 +77,28 @@ export const make = (
     const chains = yield* chainsOf(key, ids)
     const lastDelete = new Map<string, number>()
     for (const { id, kind, position } of chains) {
-      if (kind === "deleted") lastDelete.set(id, Math.max(lastDelete.get(id) ?? 0, Number(position)))
+      if (kind === "deleted") lastDelete.set(id, Math.max(lastDelete.get(id) ?? 0, position))
     }
     const chained = new Set(chains.map(({ id }) => id))
     // A record that was deleted before an adoption has no row in the log, except for rows that are kept for a delivery.
     const endOf = (id: string) => chained.has(id) ? lastDelete.get(id) ?? 0 : Infinity
-    const before = [...chains, ...found].filter(({ id, position }) => Number(position) < endOf(id))
+    const before = [...chains, ...found].filter(({ id, position }) => position < endOf(id))
     const deletes = chains.filter(({ id, position, reason }) =>
-      reason !== "forgotten" && Number(position) === lastDelete.get(id)
+      reason !== "forgotten" && position === lastDelete.get(id)
     )
     const kept = yield* inBatches(
       ids.filter((id) => !chained.has(id)).map((id) => partitionKey({ ...key, id })),
       (some) =>
-        sql<{ position: Integer }>`
+        sql<{ position: number }>`
           SELECT position FROM deliveries WHERE ordering_key ${among(sql, some)} AND position IS NOT NULL`
     )
     return {
-      positions: [...new Set(before.map(({ position }) => Number(position)))],
+      positions: [...new Set(before.map(({ position }) => position))],
       /**
        * The last deletes that were not caused by forgetting: their events have the content before them. Of a record that was deleted before
        * an adoption, all events with deliveries, because its chain is not known.
        */
-      deletes: [...deletes, ...kept].map(({ position }) => Number(position))
+      deletes: [...deletes, ...kept].map(({ position }) => position)
     }
   })
 
@@ -112,22 +108,22 @@ export const make = (
     deletes: ReadonlyArray<number>
   ) {
     const canceled = yield* inBatches(positions, (some) =>
-      sql<OrderingKey & { id: Integer }>`
+      sql<OrderingKey & { id: number }>`
         DELETE FROM deliveries WHERE position ${among(sql, some)} AND state <> 'running'
         RETURNING id, handler, ordering_key`)
     yield* inBatches(
       canceled,
-      (some) => sql`DELETE FROM attempts WHERE delivery IN ${sql.in(some.map(({ id }) => Number(id)))}`
+      (some) => sql`DELETE FROM attempts WHERE delivery IN ${sql.in(some.map(({ id }) => id))}`
     )
     yield* unblock(canceled)
     const running = yield* inBatches(
       [...positions, ...deletes],
       (some) =>
-        sql<{ position: Integer }>`SELECT position FROM deliveries WHERE position IN ${
+        sql<{ position: number }>`SELECT position FROM deliveries WHERE position IN ${
           sql.in(some)
         } AND state = 'running'`
     )
-    return running.map(({ position }) => Number(position))
+    return running.map(({ position }) => position)
   })
 
   /**
@@ -144,7 +140,7 @@ export const make = (
   const emptyBatches = Effect.fnUntraced(function*(positions: ReadonlyArray<number>) {
     const first = base.batch("m.batch")
     const batches = yield* inBatches(positions, (some) =>
-      sql<{ handler: Integer; first: string }>`
+      sql<{ handler: number; first: string }>`
         SELECT DISTINCT m.handler, ${first} AS first FROM batch_members m
         WHERE m.position ${among(sql, some)} AND NOT EXISTS (
           SELECT 1 FROM deliveries d WHERE d.handler = m.handler
@@ -152,7 +148,7 @@ export const make = (
     for (const { first, handler } of batches) {
       yield* sql`
         UPDATE journal SET result = 'null'
-        WHERE handler = ${Number(handler)} AND done = 1 AND ${base.key} = ${`b${first}`}`
+        WHERE handler = ${handler} AND done = 1 AND ${base.key} = ${`b${first}`}`
     }
   })
 
@@ -170,77 +166,88 @@ export const make = (
         AND stream IN (SELECT key FROM streams WHERE integration = ${integration})`
   })
 
-  const purgeForgotten: Deliveries["Service"]["purgeForgotten"] = Effect.fnUntraced(
-    function*(key, ids, { found, own }): Effect.fn.Return<number, SqlError | StoreError> {
-      const { deletes, positions } = yield* rowsBeforeDelete(key, ids, found)
-      const running = yield* cancelDeliveries(positions, deletes)
-      // a running handler that is tried again must not repeat its writes
-      yield* deleteSteps(positions.filter((position) => !running.includes(position)))
-      yield* emptyBatches(positions)
-      if (own) { for (const id of ids) yield* purgeOwn(key, id) }
-      yield* log.noteRemoval
-      yield* log.empty(positions)
-      return running.length
-    },
-    locks.deliveries,
-    Effect.provideService(AllowLongStatement, true),
-    withRetry("purgeForgotten")
-  )
-
-  const purgeResults: Deliveries["Service"]["purgeResults"] = Effect.fnUntraced(
-    function*(integration, text): Effect.fn.Return<number, SqlError | StoreError> {
-      let running = 0
-      let last: Pick<ResultRow, "handler" | "dedup_key" | "step"> = { handler: -1, dedup_key: "", step: "" }
-      for (;;) {
-        const rows = yield* sql<ResultRow>`
-          SELECT j.handler, j.dedup_key, j.step, j.result, d.state FROM journal j LEFT JOIN deliveries d ON d.id = j.delivery
-          WHERE (j.handler, j.dedup_key, j.step) > (${last.handler}, ${last.dedup_key}, ${last.step})
-            AND j.done = 1 AND (j.integration IS NULL OR j.integration = ${integration}) AND ${
-          mayContain("j.result", text)
+  return {
+    /**
+     * Removes what is left of these records from before their last delete: content and changes in the log, waiting deliveries, dead
+     * letters, and journals. `found`: further log rows of these records. `own`: false if the records only repeat a forgotten record.
+     * Returns how many of their deliveries are running; call it again once these have ended.
+     */
+    purgeForgotten: Effect.fnUntraced(
+      function*(
+        key: StreamKey,
+        ids: ReadonlyArray<string>,
+        { found, own }: {
+          readonly found: ReadonlyArray<{ readonly id: string; readonly position: number }>
+          readonly own: boolean
         }
-          ORDER BY j.handler, j.dedup_key, j.step LIMIT ${resultsPerStatement}`
-        // a result that cannot be decrypted cannot be searched
-        const opened = yield* cipher.openEach(rows, (row, open) => ({
-          ...row,
-          result: open(stepPlace(Number(row.handler), row.step), row.result)
-        }))
-        for (const row of opened) {
-          if (row === null || !row.result.includes(text)) continue
-          const { dedup_key, handler, state, step } = row
-          // its handler has the result in memory, and may store it again with its next step
-          if (state === "running") {
-            running++
-            continue
+      ) {
+        const { deletes, positions } = yield* rowsBeforeDelete(key, ids, found)
+        const running = yield* cancelDeliveries(positions, deletes)
+        // a running handler that is tried again must not repeat its writes
+        yield* deleteSteps(positions.filter((position) => !running.includes(position)))
+        yield* emptyBatches(positions)
+        if (own) { for (const id of ids) yield* purgeOwn(key, id) }
+        yield* log.noteRemoval
+        yield* log.empty(positions)
+        return running.length
+      },
+      locks.deliveries,
+      Effect.provideService(AllowLongStatement, true)
+    ),
+    /**
+     * Empties the results of journaled steps that contain the text, whichever events they belong to, because the response to a write
+     * contains the record that the write created. Returns how many such steps belong to running deliveries; these keep their results:
+     * call it again once the deliveries have ended.
+     */
+    purgeResults: Effect.fnUntraced(
+      function*(integration: string, text: string) {
+        let running = 0
+        let last: Pick<ResultRow, "handler" | "dedup_key" | "step"> = { handler: -1, dedup_key: "", step: "" }
+        for (;;) {
+          const rows: ReadonlyArray<ResultRow> = yield* sql<ResultRow>`
+            SELECT j.handler, j.dedup_key, j.step, j.result, d.state
+            FROM journal j LEFT JOIN deliveries d ON d.id = j.delivery
+            WHERE (j.handler, j.dedup_key, j.step) > (${last.handler}, ${last.dedup_key}, ${last.step})
+              AND j.done = 1 AND (j.integration IS NULL OR j.integration = ${integration})
+              AND ${mayContain("j.result", text)}
+            ORDER BY j.handler, j.dedup_key, j.step LIMIT ${resultsPerStatement}`
+          // a result that cannot be decrypted cannot be searched
+          const opened = yield* cipher.openEach(rows, (row, open) => ({
+            ...row,
+            result: open(stepPlace(row.handler, row.step), row.result)
+          }))
+          for (const row of opened) {
+            if (row === null || !row.result.includes(text)) continue
+            const { dedup_key, handler, state, step } = row
+            // its handler has the result in memory, and may store it again with its next step
+            if (state === "running") {
+              running++
+              continue
+            }
+            yield* sql`
+              UPDATE journal SET result = 'null' WHERE handler = ${handler} AND dedup_key = ${dedup_key} AND step = ${step}`
           }
-          yield* sql`
-            UPDATE journal SET result = 'null' WHERE handler = ${handler} AND dedup_key = ${dedup_key} AND step = ${step}`
+          const end = rows.at(-1)
+          if (end === undefined || rows.length < resultsPerStatement) return running
+          last = end
         }
-        const end = rows.at(-1)
-        if (end === undefined || rows.length < resultsPerStatement) return running
-        last = end
-      }
-    },
-    locks.deliveries,
-    Effect.provideService(AllowLongStatement, true),
-    withRetry("purgeResults")
-  )
-
-  const countForgettable: Deliveries["Service"]["countForgettable"] = Effect.fnUntraced(
-    function*(key, id) {
+      },
+      locks.deliveries,
+      Effect.provideService(AllowLongStatement, true)
+    ),
+    /** How many rows of the log, unsettled deliveries and dead letters, and journaled steps a record has. */
+    countForgettable: Effect.fnUntraced(function*(key: StreamKey, id: string) {
       const rows = yield* chainsOf(key, [id])
-      const [deliveries] = yield* sql<{ count: Integer }>`
+      const [deliveries] = yield* sql<{ count: number }>`
         SELECT count(*) AS count FROM deliveries
         WHERE ordering_key = ${partitionKey({ ...key, id })} AND position IS NOT NULL`
       const dedupKey = recordDedupKeyOf(key.integration, { ...key, id })
       const ofEvents = rows.length === 0
         ? sql``
         : sql`OR ${base.key} IN ${sql.in(rows.map(({ position }) => `e${position}`))}`
-      const [steps] = yield* sql<{ count: Integer }>`
+      const [steps] = yield* sql<{ count: number }>`
         SELECT count(*) AS count FROM journal WHERE dedup_key = ${dedupKey} ${ofEvents}`
-      return { rows: rows.length, deliveries: Number(deliveries?.count ?? 0), steps: Number(steps?.count ?? 0) }
-    },
-    withRetry("countForgettable")
-  )
-
-  return { purgeForgotten, purgeResults, countForgettable }
+      return { rows: rows.length, deliveries: deliveries!.count, steps: steps!.count }
+    })
+  }
 }

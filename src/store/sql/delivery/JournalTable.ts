@@ -9,27 +9,24 @@
  * - A step of half a batch may be in the journal of the whole batch, so a step is searched for under all its keys.
  * - The delivery that started a step may be settled long before other deliveries look for the step: a replay, or the other half of
  *   a batch.
- * - `ResolutionTable` stores the outcomes that operators report for steps without a result. Such a result has the `answer_state` 1 until a
+ * - `DeliveryCommands` stores the outcomes that operators report for steps without a result. Such a result has the `answer_state` 1 until a
  *   handler has received it, then 2.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { Json } from "../../../domain/ChangeEvent.ts"
+import type { Model } from "../../../domain/Model.ts"
 import * as WriteBudget from "../../../domain/WriteBudget.ts"
-import type { AttemptJournal, BeginRefusal, BeginResult, FencingToken, Intent, StepKey } from "../../AttemptJournal.ts"
-import type { Deliveries } from "../../Deliveries.ts"
-import type { StoreError } from "../../StoreError.ts"
+import type { BeginRefusal, BeginResult, FencingToken, Intent, StepKey } from "../../AttemptJournal.ts"
 import type { ContentCipher } from "../ContentCipher.ts"
 import { holdKey, stepPlace } from "../EncryptionTable.ts"
 import * as Fencing from "../Fencing.ts"
 import { type IntegrationRow, toIntegration } from "../IntegrationTable.ts"
 import * as Locks from "../Locks.ts"
-import { type Integer } from "../Rows.ts"
-import { AllowLongStatement, toStoreError, withRetry } from "../SqlRetry.ts"
+import { AllowLongStatement } from "../SqlRetry.ts"
 import type { ExpectationTable } from "../stream/ExpectationTable.ts"
-import * as BatchTable from "./BatchTable.ts"
-import * as DedupKey from "./DedupKey.ts"
+import { baseOf, type BatchTable } from "./BatchTable.ts"
 
 /** The claim of a step that was never sent. No attempt has it. */
 export const unsent = 0
@@ -42,10 +39,11 @@ export const make = (
   sql: SqlClient,
   cipher: ContentCipher,
   { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">,
-  expectations: Pick<ExpectationTable, "expect" | "tookEffect" | "withdraw">
+  expectations: Pick<ExpectationTable, "expect" | "tookEffect" | "withdraw">,
+  members: Pick<BatchTable, "prune">
 ) => {
   const locks = Locks.make(sql)
-  const members = BatchTable.make(sql)
+  const base = baseOf(sql)
   const of = ({ handler, dedupKeys, step }: StepKey) =>
     sql`handler = ${handler} AND step = ${step} AND dedup_key IN ${sql.in(dedupKeys)}`
   const by = ({ claim, delivery }: FencingToken) => sql`delivery = ${delivery} AND claim = ${claim}`
@@ -60,16 +58,7 @@ export const make = (
     const [row] = yield* sql`
       SELECT id FROM deliveries WHERE id = ${delivery} AND claims = ${claim} AND state = 'running'`
     if (row === undefined) return yield* Fencing.fencedError({ scope: `delivery ${delivery}`, epoch: claim })
-  }, toStoreError("check"))
-
-  const check: AttemptJournal["check"] = (fence) => requireClaim(fence).pipe(locks.deliveries, withRetry("check"))
-
-  const result: AttemptJournal["result"] = (key) =>
-    sql<{ result: string | null }>`SELECT result FROM journal WHERE ${of(key)} AND done = 1`.pipe(
-      Effect.flatMap(opened(() => stepPlace(key.handler, key.step))),
-      Effect.map(([row]) => row?.result ?? null),
-      withRetry("result")
-    )
+  })
 
   const fromStep = (
     { claim, delivery }: Pick<FencingToken, "claim" | "delivery">,
@@ -98,9 +87,9 @@ export const make = (
     function*({ integration, write }: Intent & { readonly write: NonNullable<Intent["write"]> }, now: number) {
       const { perHour, plugin } = write
       if (perHour === null) return true
-      const [row] = yield* sql<{ hour: Integer; writes: Integer }>`
+      const [row] = yield* sql<{ hour: number; writes: number }>`
         SELECT hour, writes FROM write_budgets WHERE plugin = ${plugin} AND integration = ${integration}`
-      const before = row === undefined ? null : { hour: Number(row.hour), writes: Number(row.writes) }
+      const before = row ?? null
       const counted = WriteBudget.countWrite(before, perHour, now)
       if (counted === null) return false
       yield* sql`INSERT INTO write_budgets ${sql.insert({ plugin, integration, ...counted })}
@@ -111,11 +100,11 @@ export const make = (
 
   /** The write that began at this time had no effect, so it no longer counts in its hour. */
   const restore = Effect.fnUntraced(function*(handler: number, integration: string, begunAt: number) {
-    const [row] = yield* sql<{ plugin: string; hour: Integer; writes: Integer }>`
+    const [row] = yield* sql<{ plugin: string; hour: number; writes: number }>`
       SELECT b.plugin, b.hour, b.writes FROM write_budgets b JOIN handlers h ON h.plugin = b.plugin
       WHERE h.key = ${handler} AND b.integration = ${integration}`
     if (row === undefined) return
-    const { writes } = WriteBudget.uncountWrite({ hour: Number(row.hour), writes: Number(row.writes) }, begunAt)
+    const { writes } = WriteBudget.uncountWrite(row, begunAt)
     yield* sql`
       UPDATE write_budgets SET writes = ${writes} WHERE plugin = ${row.plugin} AND integration = ${integration}`
   })
@@ -128,7 +117,7 @@ export const make = (
   const resolvedElsewhere = Effect.fnUntraced(function*(intent: Intent, prefix: string, now: number) {
     const { handler, dedupKeys, isSameRequest } = intent
     const [reported] = yield* Effect.flatMap(
-      sql<{ dedup_key: string; step: string; result: string | null; delivery: Integer }>`
+      sql<{ dedup_key: string; step: string; result: string | null; delivery: number }>`
       SELECT dedup_key, step, result, delivery FROM journal
       WHERE handler = ${handler} AND dedup_key IN ${sql.in(dedupKeys)} AND answer_state = 1
         AND substr(step, 1, length(${prefix})) = ${prefix} ORDER BY begun_at, step`,
@@ -141,7 +130,7 @@ export const make = (
     const result = isSameRequest === true ? reported.result ?? "null" : null
     // no attempt has this claim, so only an operator can complete the step
     yield* sql`INSERT INTO journal ${
-      sql.insert(fromStep({ delivery: Number(delivery), claim: unsent }, intent, { begunAt: now, result }))
+      sql.insert(fromStep({ delivery: delivery, claim: unsent }, intent, { begunAt: now, result }))
     }`
     return result === null ? { _tag: "NeedsReport" } as const : { _tag: "Done", result } as const
   })
@@ -165,26 +154,26 @@ export const make = (
       yield* requireClaim(fence)
       const [known] = yield* Effect.flatMap(
         sql<
-          { dedup_key: string; done: Integer; result: string | null; begun_at: Integer; answer_state: Integer }
+          { dedup_key: string; done: number; result: string | null; begun_at: number; answer_state: number }
         >`SELECT dedup_key, done, result, begun_at, answer_state FROM journal WHERE ${of(intent)} ORDER BY done DESC`,
         opened(() => stepPlace(intent.handler, intent.step))
       )
       const refused = (refused: BeginRefusal) => ({ known, refused })
-      if (known !== undefined && Number(known.done) === 1) {
-        if (Number(known.answer_state) === 1) {
+      if (known !== undefined && known.done === 1) {
+        if (known.answer_state === 1) {
           yield* sql`UPDATE journal SET answer_state = 2 WHERE ${of(intent)} AND answer_state = 1`
         }
         return refused({ _tag: "Done", result: known.result ?? "null" })
       }
       if (known !== undefined && !intent.allowRepeat) {
-        return refused({ _tag: "Unknown", begunAt: Number(known.begun_at) })
+        return refused({ _tag: "Unknown", begunAt: known.begun_at })
       }
       const { handler, integration, sameRequestPrefix, dedupKeys, write } = intent
       if (known === undefined && sameRequestPrefix !== undefined) {
-        const [other] = yield* sql<{ begun_at: Integer }>`
+        const [other] = yield* sql<{ begun_at: number }>`
           SELECT begun_at FROM journal WHERE handler = ${handler} AND dedup_key IN ${sql.in(dedupKeys)} AND done = 0
             AND substr(step, 1, length(${sameRequestPrefix})) = ${sameRequestPrefix} AND NOT (${by(fence)})`
-        if (other !== undefined) return refused({ _tag: "Unknown", begunAt: Number(other.begun_at) })
+        if (other !== undefined) return refused({ _tag: "Unknown", begunAt: other.begun_at })
         const resolved = yield* resolvedElsewhere(intent, sameRequestPrefix, yield* Clock.currentTimeMillis)
         if (resolved !== null) return refused(resolved)
       }
@@ -201,17 +190,23 @@ export const make = (
     }
   )
 
-  const checkBegin: AttemptJournal["checkBegin"] = (fence, intent) =>
-    refusal(fence, intent).pipe(Effect.map(({ refused }) => refused), locks.deliveries, withRetry("checkBegin"))
-
-  const begin: AttemptJournal["begin"] = Effect.fnUntraced(
-    function*(fence, intent): Effect.fn.Return<BeginResult, StoreError | SqlError> {
+  return {
+    check: (fence: FencingToken) => locks.deliveries(requireClaim(fence)),
+    result: (key: StepKey) =>
+      sql<{ result: string | null }>`SELECT result FROM journal WHERE ${of(key)} AND done = 1`.pipe(
+        Effect.flatMap(opened(() => stepPlace(key.handler, key.step))),
+        Effect.map(([row]) => row?.result ?? null)
+      ),
+    checkBegin: (fence: FencingToken, intent: Intent) =>
+      refusal(fence, intent).pipe(Effect.map(({ refused }) => refused), locks.deliveries),
+    begin: Effect.fnUntraced(function*(fence: FencingToken, intent: Intent) {
       const { known, refused } = yield* refusal(fence, intent)
-      if (refused !== null) return refused
+      const result = (result: BeginResult) => result
+      if (refused !== null) return result(refused)
       const now = yield* Clock.currentTimeMillis
       const { write } = intent
       if (write !== null && !(yield* spend({ ...intent, write }, now))) {
-        return { _tag: "BudgetExhausted", until: WriteBudget.hourEnd(now) }
+        return result({ _tag: "BudgetExhausted", until: WriteBudget.hourEnd(now) })
       }
       if (known === undefined) {
         const row = fromStep(fence, intent, { begunAt: now, result: null })
@@ -230,15 +225,14 @@ export const make = (
           expected
         )
       }
-      return { _tag: "Begun" }
-    },
-    toStoreError("begin"),
-    locks.deliveries,
-    withRetry("begin")
-  )
-
-  const finish: AttemptJournal["finish"] = Effect.fnUntraced(
-    function*(fence, key, result, created = {}) {
+      return result({ _tag: "Begun" })
+    }, locks.deliveries),
+    finish: Effect.fnUntraced(function*(
+      fence: FencingToken,
+      key: StepKey,
+      result: Json,
+      created: Readonly<Partial<Record<Model, string>>> = {}
+    ) {
       // another process may own the shard now, and may have retired the key
       yield* holdKey(sql, cipher)
       const finished = yield* sql<{ dedup_key: string; write_name: string | null }>`
@@ -253,49 +247,40 @@ export const make = (
       const begunAt = yield* Clock.currentTimeMillis
       yield* sql`INSERT INTO journal ${sql.insert(fromStep(fence, key, { begunAt, result }))}
         ON CONFLICT (handler, dedup_key, step) DO NOTHING`
-    },
-    locks.deliveries,
-    withRetry("finish")
-  )
-
-  const withdraw: AttemptJournal["withdraw"] = Effect.fnUntraced(
-    function*(fence, key) {
+    }, locks.deliveries),
+    withdraw: Effect.fnUntraced(function*(fence: FencingToken, key: StepKey) {
       const withdrawn = yield* sql<
-        { dedup_key: string; write_name: string | null; integration: string | null; begun_at: Integer }
+        { dedup_key: string; write_name: string | null; integration: string | null; begun_at: number }
       >`
         DELETE FROM journal WHERE ${of(key)} AND done = 0 AND ${by(fence)}
         RETURNING dedup_key, write_name, integration, begun_at`
       for (const { begun_at, dedup_key, integration, write_name } of withdrawn) {
         if (write_name === null) continue
         yield* expectations.withdraw(writeIdOf(key, dedup_key))
-        yield* restore(key.handler, integration ?? "", Number(begun_at))
+        yield* restore(key.handler, integration ?? "", begun_at)
       }
-    },
-    locks.deliveries,
-    withRetry("withdraw")
-  )
-
-  const base = DedupKey.base(sql)
-
-  // `NOT IN` is safe only for batches, of which there are few: PostgreSQL compares each row with each element of a list that does not
-  // fit into its memory for hashing
-  const prune: Deliveries["Service"]["prune"] = (before) =>
-    sql`
-      DELETE FROM journal WHERE keep_forever = 0 AND begun_at < ${before}
-        AND (dedup_key LIKE 't%' OR begun_at < coalesce(
-          (SELECT appended_at FROM events WHERE position = (SELECT pruned + 1 FROM log_counter)), ${before}))
-        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = journal.delivery)
-        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.handler = journal.handler AND d.position = ${base.position})
-        AND (dedup_key NOT LIKE 'b%' OR (handler, ${base.key}) NOT IN (
-          SELECT DISTINCT handler, 'b' || ${base.batch("batch")} FROM deliveries WHERE batch IS NOT NULL
-          UNION ALL SELECT DISTINCT m.handler, 'b' || ${base.batch("m.batch")} FROM batch_members m
-            JOIN deliveries d ON d.handler = m.handler AND d.position = m.position
-        )) RETURNING handler`.pipe(
-      Effect.map((rows) => rows.length),
-      Effect.tap(members.prune),
-      Effect.provideService(AllowLongStatement, true),
-      withRetry("prune")
-    )
-
-  return { check, result, checkBegin, begin, finish, withdraw, prune }
+    }, locks.deliveries),
+    /**
+     * Deletes journal rows of steps that started before `before`, unless a delivery or a replay can still need them. A replay can need
+     * them as long as the log has the event, and the log keeps events until all readers have read them. Returns how many were deleted.
+     */
+    // `NOT IN` is safe only for batches, of which there are few: PostgreSQL compares each row with each element of a list that does not
+    // fit into its memory for hashing
+    prune: (before: number) =>
+      sql`
+        DELETE FROM journal WHERE keep_forever = 0 AND begun_at < ${before}
+          AND (dedup_key LIKE 't%' OR begun_at < coalesce(
+            (SELECT appended_at FROM events WHERE position = (SELECT pruned + 1 FROM log_counter)), ${before}))
+          AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = journal.delivery)
+          AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.handler = journal.handler AND d.position = ${base.position})
+          AND (dedup_key NOT LIKE 'b%' OR (handler, ${base.key}) NOT IN (
+            SELECT DISTINCT handler, 'b' || ${base.batch("batch")} FROM deliveries WHERE batch IS NOT NULL
+            UNION ALL SELECT DISTINCT m.handler, 'b' || ${base.batch("m.batch")} FROM batch_members m
+              JOIN deliveries d ON d.handler = m.handler AND d.position = m.position
+          )) RETURNING handler`.pipe(
+        Effect.map((rows) => rows.length),
+        Effect.tap(members.prune),
+        Effect.provideService(AllowLongStatement, true)
+      )
+  }
 }

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"
 import { connectionsPerProcess } from "./postgres/Postgres.ts"
 import { ofConnection, ofSqlState, toSqlError } from "./postgres/PostgresFault.ts"
+import { fencedError } from "./sql/Fencing.ts"
 import { toStoreError } from "./sql/SqlRetry.ts"
 import { ofResultCode } from "./sqlite/SqliteFault.ts"
 import { type FaultKind, faultKinds, faultOf, StoreFault, traitsOf } from "./StoreFault.ts"
@@ -109,4 +110,16 @@ describe("faults of a store", () => {
       const { message } = yield* Effect.flip(toStoreError("write")(Effect.fail(error)))
       assert.strictEqual(message, `the disk of the database is full (${store}, 53100); free space on it.`)
     }))
+})
+
+describe("the error of a process that was replaced", () => {
+  it("names the streams and not the shard, and says what to do with each database (X9)", () => {
+    const { message } = fencedError({ scope: "capture/12", epoch: 3 })
+    assert.match(message, /^another process owns "capture" now; this process stops writing\. Nothing is lost\./)
+    assert.match(message, /SQLite store allows only one process: .* give each its own store/)
+    assert.match(
+      message,
+      /PostgreSQL, .*share the work\..*take it back from .*start --once.*repeat it.*store adopt.*start this process again/
+    )
+  })
 })

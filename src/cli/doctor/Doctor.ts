@@ -19,7 +19,7 @@ import { CurrentProxies, describe, type Proxies, proxyFor } from "../../network/
 import { findDivergence } from "../../publish/ResumePoint.ts"
 import { findPublishedElsewhere } from "../../publish/Sink.ts"
 import type { Source } from "../../source/Source.ts"
-import type { Inspection } from "../../store/Inspection.ts"
+import type { Inspection } from "../../store/sql/Inspection.ts"
 import { findExposed } from "../../store/sqlite/FilePermissions.ts"
 import { missingKeys, type StoreError } from "../../store/Store.ts"
 import { checkAccountAndIntegrations } from "./AccountChecks.ts"

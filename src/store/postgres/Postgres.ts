@@ -20,13 +20,15 @@ import * as Reactivity from "effect/reactivity/Reactivity"
 import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 import * as Health from "../sql/Health.ts"
+import { table } from "../sql/Migrations.ts"
 import * as Ports from "../sql/Ports.ts"
 import { toStoreError, withRetry } from "../sql/SqlRetry.ts"
-import type { StoreError } from "../StoreError.ts"
+import { misconfigured, type StoreError } from "../StoreError.ts"
+import { type FaultKind, faultOf } from "../StoreFault.ts"
 import * as CommitTracker from "./CommitTracker.ts"
 import { commitWith, dialect } from "./PostgresCommit.ts"
-import { checkDatabase, toOpenError } from "./PostgresDatabase.ts"
 import {
   acquire,
   defaultLimits,
@@ -62,6 +64,70 @@ types.register(PgTypes.OID.int8, {
   encode: (value: unknown) => PgTypes.encode(value, PgTypes.OID.int8),
   decode: (bytes) => Result.succeed(Number(new DataView(bytes.buffer, bytes.byteOffset).getBigInt64(0)))
 })
+
+// ---- checks -------------------------------------------------------------------------------------------------------
+
+/** The oldest supported version: it introduced `pg_current_xact_id_if_assigned` and `xid8`. */
+const oldest = 13
+
+const configurationFaults: ReadonlySet<FaultKind> = new Set([
+  "login",
+  "missing",
+  "encryption",
+  "pooled",
+  "settingsDropped",
+  "denied"
+])
+
+/** Separates faults of the configuration, which a person must fix first, from faults that may pass. */
+const toOpenError = (error: SqlError): StoreError | SqlError => {
+  const fault = faultOf(error)
+  return fault !== null && configurationFaults.has(fault.kind)
+    ? misconfigured(`${fault.message}; ${fault.hint}`)
+    : error
+}
+
+interface Found {
+  readonly version: number
+  readonly encoding: string
+  readonly schemaExists: boolean
+  readonly storeExists: boolean
+  readonly foreign: boolean
+  readonly writable: boolean
+}
+
+/** Checks whether the database is, or can become, a store; fails with the reason if it cannot. */
+export const checkDatabase = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, name: string) {
+  const [found] = yield* sql<Found>`
+    SELECT current_setting('server_version_num')::integer / 10000 AS version, getdatabaseencoding() AS encoding,
+      namespace IS NOT NULL AS "schemaExists", migrations IS NOT NULL AS "storeExists",
+      migrations IS NULL AND EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = namespace) AS foreign,
+      NOT pg_is_in_recovery() AND coalesce(
+        has_schema_privilege(namespace, 'CREATE'), has_database_privilege(current_database(), 'CREATE')) AS writable
+    FROM (SELECT to_regnamespace(${schema})::oid, to_regclass(${`${schema}.${table}`})::oid) AS x (namespace, migrations)`
+    .pipe(Effect.mapError(toOpenError))
+  if (found === undefined) return yield* misconfigured(`${name} does not answer like PostgreSQL`)
+  const { encoding, foreign, version, writable } = found
+  if (version < oldest) {
+    return yield* misconfigured(`${name} runs PostgreSQL ${version}; the store needs ${oldest} or newer`)
+  }
+  if (encoding !== "UTF8") {
+    return yield* misconfigured(`the database ${name} has the encoding ${encoding}; create one with encoding UTF8`)
+  }
+  if (foreign) {
+    return yield* misconfigured(
+      `the schema "${schema}" of ${name} belongs to another program; configure another database`
+    )
+  }
+  if (!writable) {
+    return yield* misconfigured(
+      `${name} is not writable; its user must own the schema "${schema}" or be allowed to create it`
+    )
+  }
+  return found
+})
+
+// ---- clients ------------------------------------------------------------------------------------------------------
 
 const connected = (
   options: Options,

@@ -3,16 +3,22 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { HandlerName } from "../Delivery.ts"
-import { chainQuery, type Inspection, keysQuery, logQuery, openCircuitsQuery, type StoredLog } from "../Inspection.ts"
 import * as Processes from "../Processes.ts"
 import * as DatabaseTime from "../sql/DatabaseTime.ts"
 import { Observed } from "../sql/Health.ts"
+import {
+  chainQuery,
+  type Inspection,
+  keysQuery,
+  logQuery,
+  openCircuitsQuery,
+  type StoredLog
+} from "../sql/Inspection.ts"
 import { checkVersion, newestKnown, table } from "../sql/Migrations.ts"
 
 import { withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError } from "../StoreError.ts"
-import { connectionsPerProcess, type Options, readOnlyClient } from "./Postgres.ts"
-import { checkDatabase } from "./PostgresDatabase.ts"
+import { checkDatabase, connectionsPerProcess, type Options, readOnlyClient } from "./Postgres.ts"
 
 const newestMigration = (sql: SqlClient.SqlClient) =>
   Effect.map(sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`, ([newest]) => newest?.id ?? 0)

@@ -6,7 +6,7 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { type AuditedRead, type AuditEntry, CurrentActor, type OperatorAction } from "../Operators.ts"
-import { codec, type Row } from "./Columns.ts"
+import { codec, type Row } from "./Rows.ts"
 
 const readColumns = {
   period: "period",

@@ -11,8 +11,8 @@
 import * as Effect from "effect/Effect"
 import { crc32 } from "node:zlib"
 import { Damaged, StoreError } from "../StoreError.ts"
-import type { Row } from "./Columns.ts"
 import { type ContentCipher, isSealed } from "./ContentCipher.ts"
+import type { Row } from "./Rows.ts"
 
 /** The columns that `row_sum` covers, in this order: the row that it follows, and the published fields except the content. */
 export const summedColumns = [

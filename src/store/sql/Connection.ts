@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
-import type { Row } from "./Columns.ts"
+import type { Row } from "./Rows.ts"
 
 /** False for a transaction whose loss in a failover would lose no data: the database that lacks it is not an older copy. */
 export const CountedCommit = Context.Reference<boolean>("rollcall/store/CountedCommit", { defaultValue: () => true })

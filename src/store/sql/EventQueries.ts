@@ -12,17 +12,47 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
+import { genesis } from "../../domain/ChangeEvent.ts"
 import type { LogChains, LogFilter, LogQuery, LogSearch } from "../EventLog.ts"
 import type { StoreError } from "../StoreError.ts"
 import * as Checksum from "./Checksum.ts"
 import type { EventRow } from "./Checksum.ts"
 import type { ContentCipher } from "./ContentCipher.ts"
-import { type Counter, emptyLog, rangeOf } from "./LogCounter.ts"
-import * as LogCounter from "./LogCounter.ts"
-import type { Notifier } from "./Notifier.ts"
+import * as Locks from "./Locks.ts"
 import { inBatches, newEvents, toLogEntry } from "./Rows.ts"
 import { among } from "./RowValues.ts"
+import type { Notifier } from "./Signals.ts"
 import { withRetry } from "./SqlRetry.ts"
+
+/** The row of `log_counter`: the newest position, the position up to which the log is pruned, and the chains at both. */
+interface Counter {
+  readonly newest: number
+  readonly chain: string
+  readonly pruned: number
+  readonly prunedChain: string
+}
+const emptyLog: Counter = { newest: 0, chain: genesis, pruned: 0, prunedChain: genesis }
+
+/** The part of the log that can be read. */
+const rangeOf = ({ newest, pruned }: Counter) => ({ oldest: newest === 0 ? 0 : pruned + 1, newest })
+
+/** A transaction that appends or prunes locks the row first, and it stays locked until the commit. */
+export const logCounter = (sql: SqlClient) => {
+  const locks = Locks.make(sql)
+  const columns = sql.literal(`c.position AS newest, c.chain, c.pruned, c.pruned_chain AS "prunedChain"`)
+  const counterWith = (lock: Fragment) =>
+    Effect.map(
+      sql<Counter>`SELECT ${columns} FROM log_counter c ${lock}`,
+      ([row]) => row ?? emptyLog
+    )
+  return {
+    /** The columns of `Counter`, of the table `c`. */
+    columns,
+    counter: counterWith(sql.literal("")),
+    /** The counter as of the last commit; no other transaction appends until this one commits. */
+    lockedCounter: counterWith(locks.exclusive)
+  }
+}
 
 /** Null if the log ends before this position, or the position is pruned. `found`: the chain in the row itself. */
 const chainAt = (
@@ -38,7 +68,7 @@ const chainAt = (
 /** `appended` counts the commits of this process that appended rows. */
 export const make = (sql: SqlClient, cipher: ContentCipher, appended: Notifier) => {
   const { checkedRows } = Checksum.make(cipher)
-  const { columns, counter } = LogCounter.make(sql)
+  const { columns, counter } = logCounter(sql)
 
   /**
    * Reads rows with the previous content of their records, in order, and checks them. `positions`: the SQL that follows `e.position` in

@@ -1,6 +1,6 @@
 /**
  * Deletes and empties rows of the table of events: retention, erasure at the source, erased streams. `pruned`: the position up to which
- * retention has pruned the log (see `LogCounter.ts`).
+ * retention has pruned the log (see `EventQueries.ts`).
  *
  * Invariants
  * 1. The table has every row after `pruned`, and for each of these the previous row of the same record   (I3)
@@ -23,7 +23,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import * as LogCounter from "./LogCounter.ts"
+import { logCounter } from "./EventQueries.ts"
 import { inBatches, rowsPerStatement } from "./Rows.ts"
 import { among, insertion } from "./RowValues.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
@@ -49,7 +49,7 @@ export interface AtPosition {
 export const positionsOf = (rows: ReadonlyArray<AtPosition>) => rows.map(({ position }) => position)
 
 export const make = (sql: SqlClient) => {
-  const { counter, lockedCounter } = LogCounter.make(sql)
+  const { counter, lockedCounter } = logCounter(sql)
 
   /**
    * Runs a statement for the rows that readers get, then for the silent ones, until it has returned `limit` positions. Each of the two is

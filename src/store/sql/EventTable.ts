@@ -19,16 +19,15 @@ import * as Tracing from "../../telemetry/Tracing.ts"
 import type { Head, LogContent, RecordWrite, RewrittenContent } from "../Records.ts"
 import * as Checksum from "./Checksum.ts"
 import { contentSum, type EventRow, rowSum, summedColumns } from "./Checksum.ts"
-import type { Row } from "./Columns.ts"
 import type { ContentCipher } from "./ContentCipher.ts"
+import { logCounter } from "./EventQueries.ts"
 import * as EventQueries from "./EventQueries.ts"
 import { type AtPosition, positionsOf } from "./EventRetention.ts"
 import * as EventRetention from "./EventRetention.ts"
 import * as Locks from "./Locks.ts"
-import * as LogCounter from "./LogCounter.ts"
-import * as Notifier from "./Notifier.ts"
-import { inBatches, newEvents } from "./Rows.ts"
+import { inBatches, newEvents, type Row } from "./Rows.ts"
 import { among, insertion } from "./RowValues.ts"
+import { makeNotifier } from "./Signals.ts"
 import { toStoreError } from "./SqlRetry.ts"
 
 /** Sums of a row as it is stored. */
@@ -60,9 +59,9 @@ const toLogContent = (row: EventRow): LogContent => {
 
 export const make = (sql: SqlClient, cipher: ContentCipher) => {
   const { checkedRows, sealed } = Checksum.make(cipher)
-  const appended = Notifier.make()
+  const appended = makeNotifier()
   const locks = Locks.make(sql)
-  const { lockedCounter } = LogCounter.make(sql)
+  const { lockedCounter } = logCounter(sql)
   const summed = (table: string) => sql.literal(summedColumns.map((name) => `${table}.${name}`).join(", "))
 
   /** Inside a transaction: appends the events, returns the heads with the position of their last event. */

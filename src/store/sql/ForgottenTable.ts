@@ -8,19 +8,18 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import type { Fragment } from "effect/sql/Statement"
 import type { ForgettableRecord, Forgotten } from "../../domain/Forgotten.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import type { ForgettingProgress, ForgottenRecord, FoundRow, OperatorAction, StoredRow } from "../Operators.ts"
 import type { Owner } from "../State.ts"
 import * as AuditTable from "./AuditTable.ts"
 import { placeOf } from "./Checksum.ts"
-import { codec, json, type Row } from "./Columns.ts"
-import { type ContentCipher, pendingPlace, quarantinePlace } from "./ContentCipher.ts"
+import { type ContentCipher, pendingPlace, prefix, quarantinePlace } from "./ContentCipher.ts"
 import type * as Fencing from "./Fencing.ts"
 import * as Locks from "./Locks.ts"
-import type { StreamRow } from "./Rows.ts"
+import { codec, json, type Row, type StreamRow } from "./Rows.ts"
 import { AllowLongStatement } from "./SqlRetry.ts"
-import * as TextSearch from "./TextSearch.ts"
 
 const records = codec<ForgottenRecord>({
   integration: "integration",
@@ -45,6 +44,16 @@ const isJson = ({ changes, content }: Pick<ContentRow, "changes" | "content">): 
   } catch {
     return false
   }
+}
+
+/** Whether a column may contain the text: encrypted values are searched by the caller once they are decrypted. */
+export const textSearch = (sql: SqlClient, cipher: ContentCipher) => (column: string, text: string): Fragment => {
+  const name = sql.literal(column)
+  const contains = sql.onDialectOrElse({
+    pg: () => sql`strpos(${name}, ${text}) > 0`,
+    orElse: () => sql`instr(${name}, ${text}) > 0`
+  })
+  return cipher.isUsed ? sql`(${contains} OR substr(${name}, 1, ${prefix.length}) = ${prefix})` : contains
 }
 
 /** The forgotten records of one integration. */
@@ -78,7 +87,7 @@ export const make = (
   { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">
 ) => {
   const locks = Locks.make(sql)
-  const mayContain = TextSearch.make(sql, cipher)
+  const mayContain = textSearch(sql, cipher)
   /** Null for each damaged row. */
   const decrypted = (rows: ReadonlyArray<ContentRow>) =>
     cipher.openEach(rows, (row, open): ContentRow => ({

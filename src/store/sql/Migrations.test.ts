@@ -4,8 +4,7 @@ import * as Effect from "effect/Effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { CurrentTransformer } from "effect/sql/Statement"
 import * as Sqlite from "../sqlite/Sqlite.ts"
-import { stopEarlierVersions } from "./EarlierVersions.ts"
-import { migrations } from "./Migrations.ts"
+import { migrations, stopEarlierVersions } from "./Migrations.ts"
 
 /** Runs `migration` and returns its statements, with single spaces. */
 const statementsOf = Effect.fnUntraced(function*<E>(migration: Effect.Effect<unknown, E, SqlClient>) {

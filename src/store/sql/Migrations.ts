@@ -13,12 +13,14 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError } from "effect/sql/SqlError"
 import type { LogIdentity } from "../../domain/ChangeEvent.ts"
 import { incompatible, StoreError, Unavailable } from "../StoreError.ts"
-import { initial } from "./migrations/0001_initial.ts"
+import { deliveries } from "./migrations/initial/Deliveries.ts"
+import { installation } from "./migrations/initial/Installation.ts"
+import { eventLog, records } from "./migrations/initial/Records.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
 export const migrations = {
-  "0001_initial": initial
+  "0001_initial": Effect.all([installation, records, eventLog, deliveries], { discard: true })
 }
 export const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"
@@ -100,3 +102,21 @@ export const migrate: Effect.Effect<
     isNew: done.includes(1)
   }
 })
+
+/**
+ * For a migration that makes the store unusable for earlier versions. `schema`: its number. Waits for open transactions of owners first,
+ * so that they do not wait for the tables that the migration changes. After it, no process of an earlier version commits anything as an
+ * owner, or takes anything over   (I10)
+ */
+export const stopEarlierVersions = (schema: number) => <A, E, R>(migration: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.onDialectOrElse({
+      // a process that takes over scopes now does so before this transaction, or after it and then sees the schema; and owners that begin
+      // transactions all the time wait for this one
+      pg: () => Effect.asVoid(sql`LOCK TABLE ownership IN EXCLUSIVE MODE`),
+      orElse: () => Effect.void
+    }).pipe(
+      Effect.andThen(sql`UPDATE ownership SET epoch = epoch + 1`),
+      Effect.andThen(sql`UPDATE meta SET required_schema = ${schema}`),
+      Effect.andThen(migration)
+    ))

@@ -1,15 +1,76 @@
-/** The columns of the tables' rows, and how many rows a statement handles. */
+/**
+ * Converts between rows and values. A table is described once: the column of each property, and its encoding.
+ *
+ * Gotchas
+ * - Booleans are stored as 0 and 1 in both databases.
+ * - All integers in rows are JavaScript numbers: positions, times and hashes are safe integers.
+ */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
 import type { SqlClient } from "effect/sql/SqlClient"
+import * as Statement from "effect/sql/Statement"
 import type { LogEntry, NewEvent } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
-import type { Head, Hold, ListedHold, Pending, QuarantinedRow } from "../Records.ts"
+import type { Head, Pending, QuarantinedRow } from "../Records.ts"
 import type { StreamState } from "../State.ts"
 import { incompatible, type StoreError } from "../StoreError.ts"
-import { codec, type Columns, flag, json, type Row } from "./Columns.ts"
 
-/** The drivers return no `bigint`: see `Columns.ts`. */
+type Primitive = string | number | null
+
+export type Row = Readonly<Record<string, unknown>>
+
+interface Column<V> {
+  readonly name: string
+  readonly encode: (value: V) => Primitive
+  readonly decode: (stored: Primitive) => V
+}
+
+/** A property that is stored as it is needs only the name of its column. */
+export type Columns<A> = { readonly [P in keyof A]-?: [A[P]] extends [Primitive] ? string : Column<A[P]> }
+
+export const flag = (name: string): Column<boolean> => ({
+  name,
+  encode: Number,
+  decode: (stored) => stored === 1
+})
+
+/** This program wrote the JSON, so it is parsed unchecked; null stays null. */
+export const json = <V>(name: string): Column<V> => ({
+  name,
+  encode: (value) => value === null ? null : JSON.stringify(value),
+  decode: (stored) => stored === null ? null : JSON.parse(String(stored))
+})
+
+export const codec = <A extends object>(columns: Columns<A>) => {
+  const all = Object.entries(columns as Readonly<Record<string, string | Column<unknown>>>).map(([property, column]) =>
+    typeof column === "string"
+      ? { property, name: column, encode: identity as Column<unknown>["encode"], decode: identity }
+      : { property, ...column }
+  )
+  const list = (items: ReadonlyArray<string>) => Statement.fragment([Statement.literal(items.join(", "))])
+  return {
+    fromRow: (row: Row): A => {
+      const value: Record<string, unknown> = {}
+      for (const { decode, name, property } of all) value[property] = decode(row[name] as Primitive)
+      return value as A
+    },
+    toRow: (value: A): Record<string, Primitive> => {
+      const row: Record<string, Primitive> = {}
+      for (const { encode, name, property } of all) row[name] = encode(value[property as keyof A] as Primitive)
+      return row
+    },
+    /** For `SELECT`: `h.id, h.version, …`, or without the table if no other table has such columns. */
+    columns: (table?: string) => list(all.map(({ name }) => table === undefined ? name : `${table}.${name}`)),
+    /** For `ON CONFLICT DO UPDATE SET`: takes all columns except these from the new row. */
+    replace: (...except: ReadonlyArray<string>) =>
+      list(all.flatMap(({ name }) => except.includes(name) ? [] : [`${name} = excluded.${name}`]))
+  }
+}
+
+// ---- batches ---------------------------------------------------------------------------------------------------------
+
+/** The drivers return no `bigint`: see above. */
 export type Integer = number
 
 /** Rows per statement: 250 rows of the widest table stay far below each database's limit of bound values. */
@@ -115,28 +176,6 @@ export const quarantined = codec<QuarantinedRow>({
   occurrences: "occurrences",
   firstAt: "first_at",
   lastAt: "last_at"
-})
-
-// ---- holds --------------------------------------------------------------------------------------------------------
-
-const holdColumns: Columns<Omit<Hold, "id">> = {
-  kind: "kind",
-  state: "state",
-  reason: "reason",
-  paths: json("paths"),
-  openedAt: "opened_at",
-  decidedAt: "decided_at",
-  released: "released",
-  release: json("release")
-}
-export const newHolds = codec<Omit<Hold, "id">>(holdColumns)
-export const holds = codec<Hold>({ id: "id", ...holdColumns })
-export const listedHolds = codec<ListedHold>({
-  id: "id",
-  ...holdColumns,
-  integration: "integration",
-  model: "model",
-  rows: "rows"
 })
 
 // ---- events -------------------------------------------------------------------------------------------------------

@@ -7,20 +7,47 @@
  * 1. No occurrence is missed: its transaction locks the counter until the commit, so counters become visible in order
  */
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { failOnDefect } from "../Recovery.ts"
 import type { StoreError } from "../StoreError.ts"
-import * as Notifier from "./Notifier.ts"
 import { withRetry } from "./SqlRetry.ts"
+
+/**
+ * Wakes waiting fibers when something happens in this process. The occurrences are counted, so that a fiber that read the count before an
+ * occurrence does not miss the occurrence.
+ */
+export const makeNotifier = () => {
+  let times = 0
+  let next = Deferred.makeUnsafe<void>()
+  return {
+    /** Counts an occurrence and wakes the waiting fibers. */
+    give: Effect.suspend(() => {
+      const waiters = next
+      times++
+      next = Deferred.makeUnsafe<void>()
+      return Deferred.succeed(waiters, undefined)
+    }),
+    /** Number of occurrences. */
+    times: Effect.sync(() => times),
+    /** Waits until there are more than `seen` occurrences; returns their number. */
+    after: (seen: number): Effect.Effect<number> =>
+      Effect.suspend(() => times > seen ? Effect.void : Deferred.await(next)).pipe(
+        Effect.andThen(Effect.sync(() => times))
+      )
+  }
+}
+
+export type Notifier = ReturnType<typeof makeNotifier>
 
 /**
  * `decision`: an operator decided on a hold. `command`: an operator changed deliveries or switches. `integration`: an integration was saved.
  */
 type Name = "decision" | "command" | "integration"
-type Notifiers = Readonly<Record<Name, Notifier.Notifier>>
+type Notifiers = Readonly<Record<Name, Notifier>>
 
 const checkInterval = "1 second"
 
@@ -75,7 +102,7 @@ const shared = Effect.fnUntraced(
 export const make: Effect.Effect<Signals["Service"], StoreError, SqlClient.SqlClient | Scope.Scope> = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => {
-    const notifiers = { decision: Notifier.make(), command: Notifier.make(), integration: Notifier.make() }
+    const notifiers = { decision: makeNotifier(), command: makeNotifier(), integration: makeNotifier() }
     return sql.onDialectOrElse({
       pg: () => shared(sql, notifiers),
       orElse: () => Effect.succeed(local(sql, notifiers))

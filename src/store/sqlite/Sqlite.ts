@@ -21,19 +21,18 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
-import type { Row } from "../sql/Columns.ts"
 import * as SqlConnection from "../sql/Connection.ts"
 import * as Health from "../sql/Health.ts"
 import * as Ports from "../sql/Ports.ts"
+import type { Row } from "../sql/Rows.ts"
 import { ManyRows } from "../sql/RowValues.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError, StoreInUse } from "../StoreError.ts"
-import * as ReplacedFile from "./ReplacedFile.ts"
 import { begin, type Session, type StatementResult } from "./SqliteDriver.ts"
 import * as SqliteDriver from "./SqliteDriver.ts"
 import { foreign, toOpenError, toSqlError } from "./SqliteFault.ts"
 import * as SqliteThread from "./SqliteThread.ts"
-import * as StoreLock from "./StoreLock.ts"
+import * as StoreFile from "./StoreFile.ts"
 
 /** "Roll": marks a file as Rollcall's. */
 export const applicationId = 0x526f6c6c
@@ -101,7 +100,7 @@ const connect = (
   file: string,
   health: Health.Health["Service"]
 ): Connection => {
-  const checkFile = ReplacedFile.checkOf(file)
+  const checkFile = StoreFile.checkOf(file)
   return SqlConnection.make((sql, params) =>
     Effect.flatMap(AllowLongStatement, (mayBeLong) => {
       const [rows] = params
@@ -204,7 +203,7 @@ export const waitingLayer = (options: Options): Layer.Layer<Ports.Ports, StoreEr
       )
     ),
     Layer.provide(client(options)),
-    Layer.provide(StoreLock.layer(options.file, options.takeOver === true))
+    Layer.provide(StoreFile.lockLayer(options.file, options.takeOver === true))
   )
 
 /**

@@ -14,7 +14,14 @@ import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
 import type { HandlerName } from "../Delivery.ts"
-import { chainQuery, type Inspection, keysQuery, logQuery, openCircuitsQuery, type StoredLog } from "../Inspection.ts"
+import {
+  chainQuery,
+  type Inspection,
+  keysQuery,
+  logQuery,
+  openCircuitsQuery,
+  type StoredLog
+} from "../sql/Inspection.ts"
 import { checkRequired, newestKnown, requiredSchemaQuery, table } from "../sql/Migrations.ts"
 import { withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError } from "../StoreError.ts"

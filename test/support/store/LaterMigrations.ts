@@ -1,7 +1,7 @@
 /** Migrations that a newer version may have. */
 import * as Effect from "effect/Effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { stopEarlierVersions } from "../../../src/store/sql/EarlierVersions.ts"
+import { stopEarlierVersions } from "../../../src/store/sql/Migrations.ts"
 import { withRetry } from "../../../src/store/sql/SqlRetry.ts"
 
 /** The number of a migration that no version has. */

@@ -20,11 +20,11 @@ import { recordDedupKeyOf } from "../../Delivery.ts"
 import type { ContentCipher } from "../ContentCipher.ts"
 import { stepPlace } from "../EncryptionTable.ts"
 import type { EventTable } from "../EventTable.ts"
+import { textSearch } from "../ForgottenTable.ts"
 import * as Locks from "../Locks.ts"
 import { inBatches } from "../Rows.ts"
 import { among } from "../RowValues.ts"
 import { AllowLongStatement } from "../SqlRetry.ts"
-import * as TextSearch from "../TextSearch.ts"
 import { baseOf } from "./BatchTable.ts"
 import type { DeliveryTable, OrderingKey } from "./DeliveryTable.ts"
 
@@ -53,7 +53,7 @@ export const make = (
   { unblock }: Pick<DeliveryTable, "unblock">
 ) => {
   const locks = Locks.make(sql)
-  const mayContain = TextSearch.make(sql, cipher)
+  const mayContain = textSearch(sql, cipher)
   const streamOf = ({ integration, model }: StreamKey) =>
     sql`(SELECT key FROM streams WHERE integration = ${integration} AND model = ${model})`
   const base = baseOf(sql)

@@ -24,8 +24,17 @@ import {
 } from "../../../domain/Expectation.ts"
 import { derivedRegistry, isDerived, type Model } from "../../../domain/Model.ts"
 import type { UnconfirmedWrite } from "../../Records.ts"
-import { codec, type Columns, flag, json, type Row } from "../Columns.ts"
-import { inBatches, rowsPerStatement, type StreamRow, toState } from "../Rows.ts"
+import {
+  codec,
+  type Columns,
+  flag,
+  inBatches,
+  json,
+  type Row,
+  rowsPerStatement,
+  type StreamRow,
+  toState
+} from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
 import { toStoreError } from "../SqlRetry.ts"
 

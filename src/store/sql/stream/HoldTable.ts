@@ -15,10 +15,29 @@ import type { Fragment } from "effect/sql/Statement"
 import { createHash } from "node:crypto"
 import type { Hold, HoldDecision, HoldState, ListedHold } from "../../Records.ts"
 import * as AuditTable from "../AuditTable.ts"
-import type { Row } from "../Columns.ts"
 import * as Locks from "../Locks.ts"
-import { holds, listedHolds, newHolds } from "../Rows.ts"
+import { codec, type Columns, json, type Row } from "../Rows.ts"
 import type { Signals } from "../Signals.ts"
+
+const holdColumns: Columns<Omit<Hold, "id">> = {
+  kind: "kind",
+  state: "state",
+  reason: "reason",
+  paths: json("paths"),
+  openedAt: "opened_at",
+  decidedAt: "decided_at",
+  released: "released",
+  release: json("release")
+}
+const newHolds = codec<Omit<Hold, "id">>(holdColumns)
+const holds = codec<Hold>({ id: "id", ...holdColumns })
+const listedHolds = codec<ListedHold>({
+  id: "id",
+  ...holdColumns,
+  integration: "integration",
+  model: "model",
+  rows: "rows"
+})
 
 const undecidedStates: ReadonlyArray<HoldState> = ["open", "rejected", "approving"]
 /** The same text as in the index `holds_undecided`, so that a query reads the index, and no decided holds. */

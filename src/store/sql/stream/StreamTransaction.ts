@@ -19,15 +19,13 @@ import type { Operation } from "../../StoreError.ts"
 import * as AuditTable from "../AuditTable.ts"
 import * as Checksum from "../Checksum.ts"
 import type { Content } from "../Checksum.ts"
-import type { Row } from "../Columns.ts"
 import { type ContentCipher, pendingPlace, quarantinePlace } from "../ContentCipher.ts"
 import type { EventTable } from "../EventTable.ts"
 import { forgottenIn } from "../ForgottenTable.ts"
 import { recordRun } from "../HistoryTable.ts"
-import { heads, inBatches, pendings, quarantined } from "../Rows.ts"
+import { heads, inBatches, pendings, quarantined, type Row } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
 import { convertEach, toStoreError } from "../SqlRetry.ts"
-import * as DerivationTable from "./DerivationTable.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
 import * as HoldTable from "./HoldTable.ts"
 import * as ReferenceTable from "./ReferenceTable.ts"
@@ -203,7 +201,7 @@ export const make = (
     /** Raises `LogChains.removals`. The log's counter is locked from this call to the commit. */
     noteRemoval: log.noteRemoval,
     ...stale,
-    ...DerivationTable.make(sql, stream),
+    ...ReferenceTable.derivations(sql, stream),
     /** Heads whose log row belongs to a generation before `generation`, with that row; in id order after `after`, at most `limit`. */
     olderGenerationRecords: (generation: number, after: string | null, limit: number) =>
       sql<Row & Content & { remote_id: string | null; event_changed_at: string | null; redaction: string | null }>`

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { columnTypes } from "./ColumnTypes.ts"
+import { columnTypes } from "./Installation.ts"
 
 export const deliveries = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient

@@ -1,8 +1,8 @@
 /** The result of inspecting a store: an inspection writes nothing and takes no ownership. */
-import type { LogIdentity } from "../domain/ChangeEvent.ts"
-import type { HandlerName } from "./Delivery.ts"
-import { publishingStart } from "./EventLog.ts"
-import type { FleetInspection } from "./Processes.ts"
+import type { LogIdentity } from "../../domain/ChangeEvent.ts"
+import type { HandlerName } from "../Delivery.ts"
+import { publishingStart } from "../EventLog.ts"
+import type { FleetInspection } from "../Processes.ts"
 
 export interface Inspection {
   /** True if there is a store; false if a store can be created there. */

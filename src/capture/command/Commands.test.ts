@@ -89,13 +89,13 @@ const setup = (
 
 const everyCommand = ({ add, allow, audit, execute, forget, plan, remove }: Commands.Commands["Service"]) =>
   Effect.all([
-    Effect.asVoid(execute(key, { kind: "pause" })),
-    execute(key, { kind: "rewind", to: 7 }),
+    Effect.asVoid(execute({ key, command: { kind: "pause" } })),
+    execute({ key, command: { kind: "rewind", to: 7 } }),
     audit(key),
     add(settings),
-    remove(key.integration, "erase"),
+    remove({ id: key.integration, data: "erase" }),
     plan(record),
-    forget(record, "5c1f"),
+    forget({ record, plan: "5c1f" }),
     allow(record)
   ])
 const everyResult = [undefined, undefined, report, integration, integration, plan, forgotten, forgotten]

@@ -7,55 +7,13 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { ForgettableRecord } from "../../domain/Forgotten.ts"
-import type { StreamKey } from "../../domain/Model.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
 import { type CallError, Calls, type Handler, handler, type Method, notTaken, unanswered } from "../../fleet/Calls.ts"
-import type { ForgottenRecord } from "../../store/Operators.ts"
-import type { IntegrationState } from "../../store/State.ts"
 import { StoreError } from "../../store/Store.ts"
-import { Forgetting, type ForgettingRefused, type Plan } from "../forget/Forgetting.ts"
-import type { AuditReport } from "../read/Audit.ts"
-import { Capture, type UnknownStream } from "../schedule/Capture.ts"
-import {
-  type DataPolicy,
-  type IntegrationRefused,
-  Integrations,
-  type IntegrationSettings
-} from "../schedule/Integrations.ts"
-import type { CommandRefused, StreamCommand } from "../schedule/StreamCommands.ts"
-import type { RunError } from "../Stream.ts"
+import { Forgetting } from "../forget/Forgetting.ts"
+import { Capture } from "../schedule/Capture.ts"
+import { Integrations, type IntegrationSettings } from "../schedule/Integrations.ts"
 import * as Methods from "./Methods.ts"
-
-export class Commands extends Context.Service<Commands, {
-  /** See `Capture`. */
-  readonly execute: (
-    key: StreamKey,
-    command: StreamCommand
-  ) => Effect.Effect<void, CommandRefused | UnknownStream | StoreError | CallError>
-  readonly audit: (key: StreamKey) => Effect.Effect<AuditReport, RunError | UnknownStream | CallError>
-  /** See `Integrations`. */
-  readonly add: (
-    settings: IntegrationSettings
-  ) => Effect.Effect<IntegrationState, IntegrationRefused | StoreError | CallError>
-  readonly remove: (
-    id: string,
-    data: DataPolicy
-  ) => Effect.Effect<IntegrationState, IntegrationRefused | StoreError | CallError>
-  /** See `Forgetting`. */
-  readonly plan: (record: ForgettableRecord) => Effect.Effect<Plan, ForgettingRefused | StoreError | CallError>
-  readonly forget: (
-    record: ForgettableRecord,
-    plan: string
-  ) => Effect.Effect<ForgottenRecord, ForgettingRefused | StoreError | CallError>
-  readonly allow: (
-    record: ForgettableRecord
-  ) => Effect.Effect<ForgottenRecord, ForgettingRefused | StoreError | CallError>
-  /**
-   * Executes the commands that all processes send for a shard, until the scope closes. Call this after the reading of the shard's streams
-   * has started, and close the scope before they are released.
-   */
-  readonly serve: (shard: string) => Effect.Effect<void, never, Scope.Scope>
-}>()("rollcall/capture/Commands") {}
 
 interface Tagged {
   readonly _tag?: string
@@ -95,33 +53,34 @@ const make = Effect.gen(function*() {
   const ofRecord = ({ integration }: Pick<ForgettableRecord, "integration">) => integration
   const ofSettings = ({ id }: Pick<IntegrationSettings, "id">) => id
 
-  const execute = routed(
-    Methods.execute,
-    ({ key }) => key.integration,
-    ({ command, key }) => Effect.asVoid(capture.execute(key, command))
-  )
-  const audit = routed(Methods.audit, ofRecord, capture.audit)
-  const add = routed(Methods.add, ofSettings, integrations.add)
-  const remove = routed(Methods.remove, ofSettings, ({ data, id }) => integrations.remove(id, data))
-  const plan = routed(Methods.plan, ofRecord, forgetting.plan)
-  const forget = routed(
-    Methods.forget,
-    ({ record }) => record.integration,
-    ({ plan, record }) => forgetting.forget(record, plan)
-  )
-  const allow = routed(Methods.allow, ofRecord, forgetting.allow)
-
-  return Commands.of({
-    execute: (key, command) => execute({ key, command }),
-    audit,
-    add,
-    remove: (id, data) => remove({ id, data }),
-    plan,
-    forget: (record, plan) => forget({ record, plan }),
-    allow,
-    serve: (shard) => calls.serve(shard, handlers)
-  })
+  return {
+    /** See `Capture`. */
+    execute: routed(
+      Methods.execute,
+      ({ key }) => key.integration,
+      ({ command, key }) => Effect.asVoid(capture.execute(key, command))
+    ),
+    audit: routed(Methods.audit, ofRecord, capture.audit),
+    /** See `Integrations`. */
+    add: routed(Methods.add, ofSettings, integrations.add),
+    remove: routed(Methods.remove, ofSettings, ({ data, id }) => integrations.remove(id, data)),
+    /** See `Forgetting`. */
+    plan: routed(Methods.plan, ofRecord, forgetting.plan),
+    forget: routed(
+      Methods.forget,
+      ({ record }) => record.integration,
+      ({ plan, record }) => forgetting.forget(record, plan)
+    ),
+    allow: routed(Methods.allow, ofRecord, forgetting.allow),
+    /**
+     * Executes the commands that all processes send for a shard, until the scope closes. Call this after the reading of the shard's
+     * streams has started, and close the scope before they are released.
+     */
+    serve: (shard: string): Effect.Effect<void, never, Scope.Scope> => calls.serve(shard, handlers)
+  }
 })
+
+export class Commands extends Context.Service<Commands, Effect.Success<typeof make>>()("rollcall/capture/Commands") {}
 
 export const layer: Layer.Layer<Commands, never, Calls | Capture | Integrations | Forgetting> = Layer.effect(
   Commands,

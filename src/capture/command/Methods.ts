@@ -5,11 +5,10 @@ import { type Model, modelNames } from "../../domain/Model.ts"
 import { method } from "../../fleet/Calls.ts"
 import { SourceError } from "../../source/Source.ts"
 import type { ForgottenRecord } from "../../store/Operators.ts"
-import type { PendingStatus } from "../../store/Records.ts"
 import type { IntegrationState } from "../../store/State.ts"
 import { StoreError } from "../../store/Store.ts"
-import { ForgettingRefused, type Plan } from "../forget/Forgetting.ts"
-import type { AuditReport } from "../read/Audit.ts"
+import { ForgettingRefused, Plan } from "../forget/Forgetting.ts"
+import { AuditReport } from "../read/Audit.ts"
 import { UnknownStream } from "../schedule/Capture.ts"
 import { IntegrationRefused, type IntegrationSettings } from "../schedule/Integrations.ts"
 import { CommandRefused, type StreamCommand, streamCommands } from "../schedule/StreamCommands.ts"
@@ -24,21 +23,6 @@ const Command: Schema.Codec<StreamCommand> = Schema.Union([
   Schema.Struct({ kind: Schema.Literals(streamCommands) }),
   Schema.Struct({ kind: Schema.Literal("rewind"), to: Schema.Number })
 ])
-
-const Report: Schema.Codec<AuditReport> = Schema.Struct({
-  read: Schema.Number,
-  pending: Schema.Record(
-    Schema.Literals(["staged", "held", "rejected", "disputed", "absent"] satisfies ReadonlyArray<PendingStatus>),
-    Schema.optionalKey(Schema.Number)
-  ),
-  quarantined: Schema.Number,
-  differing: Schema.Number,
-  differences: Schema.Array(Schema.Struct({
-    id: Schema.String,
-    what: Schema.Literals(["unknown", "gone", "deleted", "content"]),
-    paths: Schema.Array(Schema.String)
-  }))
-})
 
 const integrationFields = {
   id: Schema.String,
@@ -68,21 +52,6 @@ const ForgettableRecord = Schema.Struct({
   integration: Schema.String,
   model: Schema.Literals(forgettableModels) satisfies Schema.Codec<ForgettableModel>,
   id: Schema.String
-})
-
-const ForgetPlan: Schema.Codec<Plan> = Schema.Struct({
-  hash: Schema.String,
-  live: Schema.Boolean,
-  versions: Schema.Number,
-  pending: Schema.Number,
-  deliveries: Schema.Number,
-  steps: Schema.Number,
-  copies: Schema.Array(
-    Schema.Struct({ model: AnyModel, records: Schema.Number, ids: Schema.Array(Schema.String) })
-  ),
-  unreadable: Schema.Array(
-    Schema.Struct({ model: AnyModel, id: Schema.String, position: Schema.NullOr(Schema.Number) })
-  )
 })
 
 const Forgotten: Schema.Codec<ForgottenRecord> = Schema.Struct({
@@ -115,7 +84,7 @@ export const execute = method("streams.execute", {
 export const audit = method("streams.audit", {
   check: showStreams,
   payload: StreamKey,
-  success: Report,
+  success: AuditReport,
   error: OfAudit
 })
 export const add = method("integrations.add", {
@@ -133,7 +102,7 @@ export const remove = method("integrations.remove", {
 export const plan = method("forget.plan", {
   check: showForgotten,
   payload: ForgettableRecord,
-  success: ForgetPlan,
+  success: Plan,
   error: OfForgetting
 })
 export const forget = method("forget", {

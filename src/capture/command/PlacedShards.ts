@@ -47,20 +47,20 @@ export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetti
       const placed = new Set<string>()
       /** The shards that this process has started to take and has not released. */
       const taken = new Set<string>()
-      /** The taken shards whose streams are read. */
-      const read = new Set<string>()
-      /** By shard: commands are executed until the scope closes. */
-      const serving = new Map<string, Scope.Closeable>()
+      /** The taken shards whose streams are read. Their commands are executed until the scope closes. */
+      const read = new Map<string, Scope.Closeable>()
 
       const serve = Effect.fnUntraced(function*(shard: string) {
         const scope = yield* Scope.make()
-        serving.set(shard, scope)
+        read.set(shard, scope)
         yield* Scope.provide(commands.serve(shard), scope)
       })
+      /** Returns whether the shard's streams were read. */
       const stopServing = Effect.fnUntraced(function*(shard: string) {
-        const scope = serving.get(shard)
-        serving.delete(shard)
+        const scope = read.get(shard)
+        read.delete(shard)
         if (scope !== undefined) yield* Scope.close(scope, Exit.void)
+        return scope !== undefined
       })
 
       const releaseMoved = Effect.gen(function*() {
@@ -68,10 +68,7 @@ export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetti
         if (moved.size === 0) return
         yield* Effect.forEach(moved, stopServing, { concurrency: "unbounded", discard: true })
         yield* capture.release(moved)
-        for (const scope of moved) {
-          taken.delete(scope)
-          read.delete(scope)
-        }
+        for (const scope of moved) taken.delete(scope)
         yield* Effect.annotateLogs(Effect.logInfo("shards released"), { shards: moved.size, left: read.size })
       }).pipe(lock.withPermit, Effect.uninterruptible)
 
@@ -84,7 +81,6 @@ export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetti
         yield* integrations.resume(scopes)
         yield* forgetting.resume(scopes)
         yield* Effect.forEach(scopes, serve, { discard: true })
-        for (const scope of scopes) read.add(scope)
         yield* Effect.annotateLogs(Effect.logInfo("shards taken"), { shards: scopes.size, now: read.size })
       }))
 
@@ -99,12 +95,9 @@ export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetti
       }
 
       /** Takes a shard again if another process has taken it over although the shard is placed here. */
-      const takeLost = Effect.gen(function*() {
-        const scope = yield* capture.awaitLost
-        if (!read.delete(scope)) return
-        yield* stopServing(scope)
-        yield* changed.open
-      })
+      const takeLost = Effect.flatMap(capture.awaitLost, stopServing).pipe(
+        Effect.flatMap((wasRead) => wasRead ? changed.open : Effect.void)
+      )
       yield* Effect.forkScoped(Effect.forever(takeLost))
 
       return yield* changed.await.pipe(

@@ -68,13 +68,7 @@ const withoutEntry = (state: StreamState, { endedAt, rowCounts, startedAt }: Res
   return { state: endFailures({ ...state, idlePolls }), entry: null }
 }
 
-const resultOf = (
-  run: Run,
-  endedAt: number
-): Pick<
-  Result,
-  "id" | "kind" | "backfill" | "pass" | "startedAt" | "endedAt" | "pages" | "rowCounts" | "published" | "times"
-> => ({
+const resultOf = (run: Run, endedAt: number): Omit<Result, "outcome" | "reason"> => ({
   id: run.id,
   kind: run.kind,
   backfill: run.backfill,

@@ -1,6 +1,6 @@
 /**
  * Forgets a record for good, on an operator's request: the record is removed from the whole store, and no run stores it again until an
- * operator allows it. `RecordSearch.ts` finds the rows of the record, and `StoreRemoval.ts` removes them.
+ * operator allows it. `StoreRemoval.ts` finds the rows of the record and removes them.
  *
  * Invariants
  * 1. The request is committed before anything is removed; a request that was interrupted continues at the next start
@@ -18,47 +18,45 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { createHash } from "node:crypto"
 import type { ForgettableRecord } from "../../domain/Forgotten.ts"
-import type { Model } from "../../domain/Model.ts"
+import { type Model, modelNames } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
-import type { ForgottenRecord, FoundRow } from "../../store/Operators.ts"
+import type { ForgottenRecord } from "../../store/Operators.ts"
 import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Capture } from "../schedule/Capture.ts"
-import * as RecordSearch from "./RecordSearch.ts"
-import { maxListedIds } from "./RecordSearch.ts"
 import * as StoreRemoval from "./StoreRemoval.ts"
 
+const AnyModel = Schema.Literals(modelNames)
+
 /** The effects of forgetting a record, as counts per place. */
-export interface Plan {
+export const Plan = Schema.Struct({
   /** Identifies the record and these counts. */
-  readonly hash: string
+  hash: Schema.String,
   /** Whether the record is published as live. */
-  readonly live: boolean
+  live: Schema.Boolean,
   /** Rows of the event log. */
-  readonly versions: number
-  readonly pending: number
+  versions: Schema.Number,
+  pending: Schema.Number,
   /** Unsettled deliveries and dead letters of its events. */
-  readonly deliveries: number
+  deliveries: Schema.Number,
   /** Journaled steps of handlers. */
-  readonly steps: number
-  /** Records that repeat its content now, or that repeated it in an earlier version. */
-  readonly copies: ReadonlyArray<
-    {
-      readonly model: Model
-      readonly records: number
-      /** The first hundred. */
-      readonly ids: ReadonlyArray<string>
-    }
-  >
+  steps: Schema.Number,
+  /** Records that repeat its content now, or that repeated it in an earlier version. `ids`: the first hundred. */
+  copies: Schema.Array(
+    Schema.Struct({ model: AnyModel, records: Schema.Number, ids: Schema.Array(Schema.String) })
+  ),
   /**
    * Rows of records that may repeat it, which cannot be decrypted and are not removed; the first hundred. `position` is null for a
    * pending row.
    */
-  readonly unreadable: ReadonlyArray<Pick<FoundRow, "id" | "position"> & { readonly model: Model }>
-}
+  unreadable: Schema.Array(
+    Schema.Struct({ model: AnyModel, id: Schema.String, position: Schema.NullOr(Schema.Number) })
+  )
+})
+type Plan = typeof Plan.Type
 
 /** The command was refused; nothing was changed. */
 export class ForgettingRefused extends Schema.TaggedError<ForgettingRefused>()("ForgettingRefused", {
@@ -67,27 +65,6 @@ export class ForgettingRefused extends Schema.TaggedError<ForgettingRefused>()("
   hint: Schema.String
 }) {}
 
-export class Forgetting extends Context.Service<Forgetting, {
-  /** Counts what `forget` would remove. Changes nothing. */
-  readonly plan: (record: ForgettableRecord) => Effect.Effect<Plan, ForgettingRefused | StoreError>
-  /**
-   * Commits the request, and removes the record in the background. `plan`: the hash of a plan, which is refused if its counts have
-   * changed. Returns when the removal is complete, or after ten seconds.
-   */
-  readonly forget: (
-    record: ForgettableRecord,
-    plan: string
-  ) => Effect.Effect<ForgottenRecord, ForgettingRefused | StoreError>
-  /** Allows runs to store the record again. Its next change or the next sweep then stores it. */
-  readonly allow: (record: ForgettableRecord) => Effect.Effect<ForgottenRecord, ForgettingRefused | StoreError>
-  /** Resumes the interrupted requests of these shards, which this process has taken. */
-  readonly resume: (scopes: ReadonlySet<string>) => Effect.Effect<void, StoreError>
-}>()("rollcall/capture/Forgetting") {}
-
-export interface ForgettingOptions {
-  readonly processing: (model: Model) => Processing
-}
-
 const runningCheckInterval = "1 second"
 const longestWait = "10 seconds"
 
@@ -95,18 +72,20 @@ const isSame = (a: ForgettableRecord | ForgottenRecord, b: ForgettableRecord): b
   a.integration === b.integration && a.model === b.model && a.id === b.id
 const nameOf = ({ id, integration, model }: ForgettableRecord): string => `${integration}/${model}/${id}`
 
-const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
+const make = Effect.fnUntraced(function*({ processing }: { readonly processing: (model: Model) => Processing }) {
   const store = yield* Store
   const deliveries = yield* Deliveries
   const capture = yield* Capture
   const lock = yield* Semaphore.make(1)
-  const { findCopies, findOwn, streamsOf } = RecordSearch.make(store)
-  const remove = StoreRemoval.make({ store, deliveries, capture, processing })
+  const { findCopies, findOwn, remove, streamsOf } = StoreRemoval.make({ store, deliveries, capture, processing })
 
   const knownAs = (record: ForgettableRecord) =>
     Effect.map(store.forgotten, (all) => all.find((one) => isSame(one, record)))
 
-  const plan = Effect.fn("Forgetting.plan")(function*(record: ForgettableRecord) {
+  /** Counts what `forget` would remove. Changes nothing. */
+  const plan = Effect.fn("Forgetting.plan")(function*(
+    record: ForgettableRecord
+  ): Effect.fn.Return<Plan, ForgettingRefused | StoreError> {
     const known = yield* knownAs(record)
     if (known !== undefined) {
       return yield* new ForgettingRefused({
@@ -134,9 +113,13 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
       copies: copies.map(({ ids, key }) => ({
         model: key.model,
         records: ids.length,
-        ids: ids.slice(0, maxListedIds)
+        ids: ids.slice(0, StoreRemoval.maxListedIds)
       })),
-      unreadable: unreadable.slice(0, maxListedIds).map(({ id, model, position }) => ({ model, id, position }))
+      unreadable: unreadable.slice(0, StoreRemoval.maxListedIds).map(({ id, model, position }) => ({
+        model,
+        id,
+        position
+      }))
     }
     if (counted.rows + pending.length + copies.length + counted.deliveries === 0) {
       return yield* new ForgettingRefused({
@@ -190,6 +173,10 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     detail: ""
   })
 
+  /**
+   * Commits the request, and removes the record in the background. `hash`: that of a plan, which is refused if its counts have changed.
+   * Returns when the removal is complete, or after ten seconds.
+   */
   const forget = Effect.fn("Forgetting.forget")(function*(record: ForgettableRecord, hash: string) {
     const planned = yield* plan(record)
     if (planned.hash !== hash) {
@@ -219,6 +206,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     return (yield* knownAs(record)) ?? requested
   })
 
+  /** Allows runs to store the record again. Its next change or the next sweep then stores it. */
   const allow = Effect.fn("Forgetting.allow")(function*(record: ForgettableRecord) {
     const known = yield* knownAs(record)
     if (known === undefined) {
@@ -249,15 +237,20 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
 
   yield* resume(capture.owns)
 
-  return Forgetting.of({
+  return {
     plan,
     forget,
     allow,
-    resume: (scopes) => resume((integration) => scopes.has(captureScopeOf(integration)))
-  })
+    /** Resumes the interrupted requests of these shards, which this process has taken. */
+    resume: (scopes: ReadonlySet<string>) => resume((integration) => scopes.has(captureScopeOf(integration)))
+  }
 })
+
+export class Forgetting extends Context.Service<Forgetting, Effect.Success<ReturnType<typeof make>>>()(
+  "rollcall/capture/Forgetting"
+) {}
 
 /** Resumes interrupted requests. */
 export const layer = (
-  options: ForgettingOptions
+  options: { readonly processing: (model: Model) => Processing }
 ): Layer.Layer<Forgetting, StoreError, Capture | Store | Deliveries> => Layer.effect(Forgetting, make(options))

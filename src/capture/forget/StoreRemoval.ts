@@ -1,20 +1,24 @@
 /**
- * Removes a record from the whole store: from the records that repeat it, its own rows, deliveries, journals and the quarantine.
+ * Finds a record in the whole store, and removes it: from the records that repeat it, its own rows, deliveries, journals and the quarantine.
  *
  * Gotchas
  * - Every step can be repeated. A record that repeats the forgotten one may get a second pair of events after a crash.
  */
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import { type ForgettableRecord, idAsJson } from "../../domain/Forgotten.ts"
-import { derivedFrom, type Model } from "../../domain/Model.ts"
+import { embeddingModels, type ForgettableRecord, type Forgotten, idAsJson, repeats } from "../../domain/Forgotten.ts"
+import { derivedFrom, type Model, type StreamKey, streamName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import type { Deliveries } from "../../store/Deliveries.ts"
+import type { FoundRow } from "../../store/Operators.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
+import { parseContent } from "../record/RecordWrite.ts"
 import type { Capture } from "../schedule/Capture.ts"
 import { unlessErased } from "../Stream.ts"
 import { deleteRecord, removeCopies, type Streams } from "./RecordRemoval.ts"
-import { forgottenOnly, maxListedIds } from "./RecordSearch.ts"
-import * as RecordSearch from "./RecordSearch.ts"
+
+/** How many ids or rows a plan or a message lists. */
+export const maxListedIds = 100
 
 /** Records with copies per transaction. */
 const chunk = 25
@@ -22,13 +26,52 @@ const chunk = 25
 /** Removes the record from one place, and returns the number of running handlers that have it in memory. */
 type Purge = Effect.Effect<number, StoreError>
 
+const forgottenOnly = ({ id, model }: ForgettableRecord): Forgotten => new Map([[model, new Set([id])]])
+
+const rowsIn = (rows: ReadonlyArray<FoundRow>, ids: ReadonlyArray<string>) =>
+  rows.flatMap(({ id, position }) => position !== null && ids.includes(id) ? [{ id, position }] : [])
+
 export const make = ({ capture, deliveries, processing, store }: {
   readonly store: Store["Service"]
   readonly deliveries: Deliveries["Service"]
   readonly capture: Capture["Service"]
   readonly processing: (model: Model) => Processing
 }) => {
-  const { findCopies, findOwn, rowsIn, streamsOf } = RecordSearch.make(store)
+  /** The stream of the record itself, and the streams whose records may repeat it. */
+  const streamsOf = Effect.fnUntraced(function*({ integration, model }: ForgettableRecord) {
+    const all = yield* store.streamsOf(integration)
+    const embedding = embeddingModels(model)
+    return {
+      all,
+      own: all.find((stream) => stream.model === model),
+      embedding: all.filter((stream) => embedding.includes(stream.model))
+    }
+  })
+
+  /** The records that repeat the record now or did so in an earlier version, with the rows that contain the copies, by stream. */
+  const findCopies = Effect.fnUntraced(function*(record: ForgettableRecord, embedding: ReadonlyArray<StreamKey>) {
+    const found = yield* store.findRows(
+      embedding,
+      idAsJson(record.id),
+      ({ changes, content, model }) => repeats(model, parseContent(content), JSON.parse(changes), forgottenOnly(record))
+    )
+    const readable = found.filter(({ unreadable }) => unreadable !== true)
+    const copies = [...Map.groupBy(readable, streamName).values()].map((rows) => {
+      const { integration, model } = rows[0]!
+      return { key: { integration, model }, rows, ids: [...new Set(rows.map(({ id }) => id))] }
+    })
+    const removed = new Set(copies.flatMap(({ ids, key }) => ids.map((id) => `${key.model}/${id}`)))
+    // the rows of these records are removed by their ids
+    const isLeft = ({ id, model, unreadable }: FoundRow) => unreadable === true && !removed.has(`${model}/${id}`)
+    return { copies, unreadable: found.filter(isLeft) }
+  })
+
+  /** Rows of the record itself. Some may be kept for a delivery although retention has deleted later rows. */
+  const findOwn = (record: ForgettableRecord, own: StreamKey) =>
+    Effect.map(
+      store.findRows([own], idAsJson(record.id), ({ id }) => id === record.id),
+      (rows) => rows.filter(({ id }) => id === record.id)
+    )
 
   /** Removes the record from all places; returns the removals that are not complete, because handlers have the events in memory. */
   const remove = Effect.fnUntraced(function*(record: ForgettableRecord) {
@@ -55,24 +98,15 @@ export const make = ({ capture, deliveries, processing, store }: {
     yield* note(0)
     for (const { ids, key, rows } of copies) {
       const logged = new Set(rows.flatMap(({ id, position }) => position === null ? [] : [id]))
-      for (let from = 0; from < ids.length; from += chunk) {
-        const some = ids.slice(from, from + chunk)
-        const published = yield* unlessErased(
-          key,
-          [],
-          removeCopies(streams, { key, ids: some, logged }, forgotten)
-        ).pipe(Effect.provideService(Store, store))
-        yield* purge(
-          deliveries.purgeForgotten(key, published, { found: rowsIn(rows, new Set(published)), own: false })
-        )
+      for (const some of Arr.chunksOf(ids, chunk)) {
+        const published = yield* unlessErased(key, [], removeCopies(streams, { key, ids: some, logged }, forgotten))
+        yield* purge(deliveries.purgeForgotten(key, published, { found: rowsIn(rows, published), own: false }))
         yield* note(some.length)
       }
     }
     if (own !== undefined) {
-      yield* unlessErased(own, undefined, deleteRecord(streams, own, record.id)).pipe(
-        Effect.provideService(Store, store)
-      )
-      const found = rowsIn(yield* findOwn(record, own), new Set([record.id]))
+      yield* unlessErased(own, undefined, deleteRecord(streams, own, record.id))
+      const found = rowsIn(yield* findOwn(record, own), [record.id])
       yield* purge(deliveries.purgeForgotten(own, [record.id], { found, own: true }))
       yield* note(1)
     }
@@ -89,7 +123,7 @@ export const make = ({ capture, deliveries, processing, store }: {
       )
     }
     return incomplete
-  })
+  }, Effect.provideService(Store, store))
 
-  return remove
+  return { streamsOf, findCopies, findOwn, remove }
 }

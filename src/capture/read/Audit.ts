@@ -13,6 +13,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { canonicalHash } from "../../domain/Canonical.ts"
 import { diff } from "../../domain/Diff.ts"
 import { removalOf } from "../../domain/Forgotten.ts"
@@ -30,28 +31,33 @@ import { newRun } from "../StreamLifecycle.ts"
 import { countPage, readPages } from "./Pages.ts"
 import { maxRefetchIds } from "./Refetch.ts"
 
-export interface Difference {
-  readonly id: string
+const Difference = Schema.Struct({
+  id: Schema.String,
   /**
    * `unknown`: the API shows a live record that was never published. `gone`: the record is published as live, but the API does
    * not show it, or shows it as deleted. `deleted`: the record is published as deleted, but the API shows it as live. `content`:
    * the contents differ.
    */
-  readonly what: "unknown" | "gone" | "deleted" | "content"
+  what: Schema.Literals(["unknown", "gone", "deleted", "content"]),
   /** For `content`: the differing paths as JSON Pointers, without values   (I11) */
-  readonly paths: ReadonlyArray<string>
-}
+  paths: Schema.Array(Schema.String)
+})
+type Difference = typeof Difference.Type
 
-export interface AuditReport {
+export const AuditReport = Schema.Struct({
   /** Rows that the audit read, tombstones included. */
-  readonly read: number
+  read: Schema.Number,
   /** Pending records by status. */
-  readonly pending: Readonly<Partial<Record<PendingStatus, number>>>
-  readonly quarantined: number
-  readonly differing: number
+  pending: Schema.Record(
+    Schema.Literals(["staged", "held", "rejected", "disputed", "absent"] satisfies ReadonlyArray<PendingStatus>),
+    Schema.optionalKey(Schema.Number)
+  ),
+  quarantined: Schema.Number,
+  differing: Schema.Number,
   /** The first `maxDifferences` differences. */
-  readonly differences: ReadonlyArray<Difference>
-}
+  differences: Schema.Array(Difference)
+})
+export type AuditReport = typeof AuditReport.Type
 
 /** Differences that are checked again and reported. Further differences are only counted. */
 const maxDifferences = 1_000

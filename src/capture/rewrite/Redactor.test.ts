@@ -21,7 +21,7 @@ import { Store } from "../../store/Store.ts"
 import { sweep } from "../read/Sweep.ts"
 import { Capture } from "../schedule/Capture.ts"
 import { takeStreams } from "../Stream.ts"
-import { redactInBackground, redactStored } from "./Redactor.ts"
+import { redactStored } from "./Redactor.ts"
 import * as StoreAdoption from "./StoreAdoption.ts"
 
 const by = (redact: Processing.ProcessingRules["redact"], model: StreamModel = "ats.application") =>
@@ -312,7 +312,7 @@ describe("content that was stored before a rule was added", () => {
       yield* fill(rig, 3)
       const stored = yield* dump
       yield* (yield* Store).takeOwnership("capture")
-      const error = yield* Effect.flip(redactInBackground(owning(rig.stream.owner), () => hiding))
+      const error = yield* Effect.flip(redactStored(owning(rig.stream.owner), () => hiding))
       assert.strictEqual(error.reason._tag, "Fenced")
       assert.deepStrictEqual(yield* dump, stored)
     }))
@@ -322,11 +322,11 @@ describe("content that was stored before a rule was added", () => {
       yield* fill(rig, 3)
       const sql = yield* SqlClient
       yield* sql`UPDATE events SET content = replace(content, 'secret', 'Secret') WHERE position = 1`
-      assert.strictEqual(yield* redactInBackground(owning(rig.stream.owner), () => hiding), 0)
+      assert.strictEqual(yield* redactStored(owning(rig.stream.owner), () => hiding), 0)
       assert.strictEqual((yield* rig.state).redacting?.table, "events")
       assert.strictEqual(yield* failedStreams, 1)
       yield* sql`UPDATE events SET content = replace(content, 'Secret', 'secret') WHERE position = 1`
-      assert.isAbove(yield* redactInBackground(owning(rig.stream.owner), () => hiding), 0)
+      assert.isAbove(yield* redactStored(owning(rig.stream.owner), () => hiding), 0)
       assert.strictEqual(yield* failedStreams, 0)
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
 
@@ -337,7 +337,7 @@ describe("content that was stored before a rule was added", () => {
       yield* rig.sweep
       const sql = yield* SqlClient
       yield* sql`UPDATE events SET content = replace(content, 'secret', 'Secret') WHERE position = 1`
-      const all = redactInBackground(
+      const all = redactStored(
         owning(rig.stream.owner),
         ({ model }) => model === "ats.application" ? hiding : Processing.make(model, rules)
       )
@@ -355,7 +355,7 @@ describe("content that was stored before a rule was added", () => {
         Effect.suspend(() => ++transactions === 2 ? store.eraseStream(owner, key) : Effect.void).pipe(
           Effect.andThen(store.transact(owner, key, body))
         )
-      const run = redactInBackground(owning(rig.stream.owner), () => hiding)
+      const run = redactStored(owning(rig.stream.owner), () => hiding)
       assert.strictEqual(yield* Effect.provideService(run, Store, { ...store, transact }), 0)
     }))
 })

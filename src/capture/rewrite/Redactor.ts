@@ -215,7 +215,7 @@ export const begin = Effect.fn("Redactor.begin")(function*(
 
 /**
  * Redacts the stored content of the owned streams by their current rules, and encrypts it with the current key. Returns how many rows were
- * rewritten. If it is interrupted, the next call continues.
+ * rewritten. If it is interrupted, the next call continues. A stream with a damaged row is left out.
  */
 export const redactStored = Effect.fn("Redactor.run")(function*(
   ownership: Ownership,
@@ -241,16 +241,6 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
   return results.reduce<number>((sum, rows) => sum + (rows ?? 0), 0)
 })
 
-/** Like `redactStored`, but a damaged row ends only the redaction, with a log message, and not the process. */
-export const redactInBackground = (
-  ownership: Ownership,
-  processingOf: ProcessingOf
-): Effect.Effect<number, StoreError, Store> =>
-  Effect.flatMap(
-    unlessDamaged(redactStored(ownership, processingOf)),
-    (rows) => rows === null ? Effect.as(Metrics.rewritesFailed(1), 0) : Effect.succeed(rows)
-  )
-
 /**
  * Redacts and encrypts in the background, then retires keys. Returns false if keys must be retired later. A process that lacks a key does
  * nothing: it takes shards once it has all keys, and is called again then.
@@ -259,7 +249,7 @@ export const redactAndRetire = (
   ownership: Ownership,
   processingOf: ProcessingOf
 ): Effect.Effect<boolean, StoreError, Store> =>
-  redactInBackground(ownership, processingOf).pipe(
+  redactStored(ownership, processingOf).pipe(
     Effect.andThen(retireKeys),
     Effect.catch((error) => error.reason._tag === "MissingKey" ? Effect.succeed(true) : Effect.fail(error))
   )

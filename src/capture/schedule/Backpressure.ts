@@ -1,16 +1,11 @@
 /** Pauses reading while publishing is too far behind. Logs one line when the pause starts and one when it ends. */
 import * as Effect from "effect/Effect"
-import type { Store, StoreError } from "../../store/Store.ts"
+import type { Store } from "../../store/Store.ts"
 
 /** Reading pauses while this reader of the event log is more than `limit` events behind (X10). */
 export interface Limit {
   readonly reader: string
   readonly limit: number
-}
-
-export interface Backpressure {
-  /** True if the reader is more than `limit` events behind. */
-  readonly isTooFarBehind: Effect.Effect<boolean, StoreError>
 }
 
 /** Why reading is paused, as text; null while streams are read. `behind`: how many events the reader is behind. */
@@ -19,9 +14,12 @@ export const describePause = (behind: number, { limit }: Pick<Limit, "limit">): 
     ? `reading is paused, because ${behind} events are not published yet; it continues when at most ${limit} are left`
     : null
 
-export const make = (store: Store["Service"], options: Limit | null): Backpressure => {
+export type Backpressure = ReturnType<typeof make>
+
+export const make = (store: Store["Service"], options: Limit | null) => {
   let waiting = false
   return {
+    /** True if the reader is more than `limit` events behind. */
     isTooFarBehind: Effect.gen(function*() {
       if (options === null) return false
       const { newest } = yield* store.logRange

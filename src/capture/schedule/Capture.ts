@@ -19,20 +19,19 @@ import * as Processing from "../../domain/Processing.ts"
 import { captureScopeOf, captureScopes } from "../../domain/Shard.ts"
 import { Source } from "../../source/Source.ts"
 import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
-import type { StreamState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
-import { audit, type AuditReport } from "../read/Audit.ts"
+import { audit } from "../read/Audit.ts"
 import { restartSweep } from "../read/Sweep.ts"
 import * as Redactor from "../rewrite/Redactor.ts"
 import * as StoreAdoption from "../rewrite/StoreAdoption.ts"
-import type { Ownership, RunError } from "../Stream.ts"
+import type { RunError } from "../Stream.ts"
 import type { StreamSettings } from "../StreamLifecycle.ts"
 import { watchApprovals } from "./ApprovalWatch.ts"
 import * as AssignedStreams from "./AssignedStreams.ts"
 import * as Backpressure from "./Backpressure.ts"
 import * as FailureLog from "./FailureLog.ts"
 import * as OwnedShards from "./OwnedShards.ts"
-import { type CommandRefused, executeCommand, type StreamCommand } from "./StreamCommands.ts"
+import { executeCommand, type StreamCommand } from "./StreamCommands.ts"
 import * as StreamWorker from "./StreamWorker.ts"
 
 export interface CaptureOptions {
@@ -62,46 +61,6 @@ export interface StreamFailure extends StreamKey {
   readonly problem: string
 }
 
-export class Capture extends Context.Service<
-  Capture,
-  Ownership & {
-    /** Takes over these shards. Their streams are read once they are assigned. */
-    readonly take: (scopes: Arr.NonEmptyReadonlyArray<string>) => Effect.Effect<void, StoreError>
-    /** Interrupts the reading and the background work of these shards, possibly before a current page is committed. */
-    readonly release: (scopes: ReadonlySet<string>) => Effect.Effect<void>
-    /** Returns a lost shard (see `OwnedShards.ts`). Its streams are not read until the shard is taken again. */
-    readonly awaitLost: Effect.Effect<string>
-    /** Runs the effect in the background until it ends or the shard of the integration is released. */
-    readonly runFor: OwnedShards.OwnedShards["runFor"]
-    /**
-     * Sets the streams that are read from now on, for each of these owned integrations. All other streams of these integrations are
-     * interrupted, possibly before the current page is committed, and retired. A retired stream that is assigned again continues where it
-     * stopped.
-     */
-    readonly assign: (streams: AssignedStreams.Assigned) => Effect.Effect<void, StoreError>
-    /** Stops reading a stream of an owned integration, as `assign` does, and retires it. Other streams are not interrupted. */
-    readonly retire: (key: StreamKey) => Effect.Effect<void, StoreError>
-    /**
-     * Reads all streams until interrupted, and redacts content that was stored before a rule was added. Fails only if the store cannot
-     * be used at all, or if another process took over and `takesAll` is set.
-     */
-    readonly run: Effect.Effect<never, StoreError>
-    /** Polls each stream once, after its backfill; skips paused streams. */
-    readonly once: Effect.Effect<ReadonlyArray<StreamFailure>, StoreError>
-    /** Polls one stream now and waits until the poll ends. */
-    readonly poll: (key: StreamKey) => Effect.Effect<void, RunError | UnknownStream>
-    /** Sweeps one stream now, from its first page, and waits until the sweep ends. */
-    readonly sweep: (key: StreamKey) => Effect.Effect<void, RunError | UnknownStream>
-    /** Executes an operator's command. Returns at once; the run that it causes starts after the current page. */
-    readonly execute: (
-      key: StreamKey,
-      command: StreamCommand
-    ) => Effect.Effect<StreamState, CommandRefused | UnknownStream | StoreError>
-    /** Compares one stream's published records with its whole list and waits until the audit ends. */
-    readonly audit: (key: StreamKey) => Effect.Effect<AuditReport, RunError | UnknownStream>
-  }
->()("rollcall/capture/Capture") {}
-
 /** Time between two attempts to retire an encryption key that another process uses. */
 const retirePause = "1 minute"
 
@@ -122,6 +81,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   /** The loops, one per stream; null unless `run` is running. */
   let loops: FiberMap.FiberMap<string, never, StoreError> | null = null
 
+  /** Takes over these shards. Their streams are read once they are assigned. */
   const take = Effect.fnUntraced(function*(scopes: Arr.NonEmptyReadonlyArray<string>) {
     yield* shards.take(scopes)
     yield* Redactor.begin(shards, processingOf).pipe(
@@ -170,12 +130,18 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     failureLog.drop(worker.key)
   })
 
+  /** Interrupts the reading and the background work of these shards, possibly before a current page is committed. */
   const release = Effect.fnUntraced(function*(scopes: ReadonlySet<string>) {
     const released = [...workers.values()].filter(({ key }) => scopes.has(captureScopeOf(key.integration)))
     yield* Effect.forEach(released, remove, { concurrency: "unbounded", discard: true })
     yield* shards.release([...scopes])
   })
 
+  /**
+   * Sets the streams that are read from now on, for each of these owned integrations. All other streams of these integrations are
+   * interrupted, possibly before the current page is committed, and retired. A retired stream that is assigned again continues where it
+   * stopped.
+   */
   const assign = Effect.fnUntraced(function*(assigned: AssignedStreams.Assigned) {
     const before = [...workers.values()].filter(({ key }) => assigned.has(key.integration))
     yield* Effect.forEach(before, remove, { concurrency: "unbounded", discard: true })
@@ -186,6 +152,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     yield* Effect.forEach([...assigned.values()].flat(), add, { discard: true })
   })
 
+  /** Stops reading a stream of an owned integration, as `assign` does, and retires it. Other streams are not interrupted. */
   const retire = Effect.fnUntraced(function*(key: StreamKey) {
     const worker = workers.get(streamName(key))
     if (worker !== undefined) yield* remove(worker)
@@ -259,23 +226,33 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     )
   })
 
-  return Capture.of({
+  return {
     ownerOf,
     owns,
     runFor,
     take,
     release,
+    /** Returns a lost shard (see `OwnedShards.ts`). Its streams are not read until the shard is taken again. */
     awaitLost: shards.awaitLost,
     assign,
     retire,
+    /**
+     * Reads all streams until interrupted, and redacts content that was stored before a rule was added. Fails only if the store cannot
+     * be used at all, or if another process took over and `takesAll` is set.
+     */
     run,
+    /** Polls each stream once, after its backfill; skips paused streams. */
     once: Effect.suspend(() => Effect.forEach([...workers.values()], readOnce, { concurrency: "unbounded" })).pipe(
       Effect.map((failures) => failures.flat()),
       Effect.tap(redactOlder)
     ),
-    poll: (key) => runForOperator(key, StreamWorker.pollNow),
-    sweep: (key) => runForOperator(key, (worker) => Effect.asVoid(restartSweep(worker, StreamWorker.neverYield))),
-    execute: Effect.fnUntraced(function*(key, command) {
+    /** Polls one stream now and waits until the poll ends. */
+    poll: (key: StreamKey) => runForOperator(key, StreamWorker.pollNow),
+    /** Sweeps one stream now, from its first page, and waits until the sweep ends. */
+    sweep: (key: StreamKey) =>
+      runForOperator(key, (worker) => Effect.asVoid(restartSweep(worker, StreamWorker.neverYield))),
+    /** Executes an operator's command. Returns at once; the run that it causes starts after the current page. */
+    execute: Effect.fnUntraced(function*(key: StreamKey, command: StreamCommand) {
       const worker = yield* find(key)
       const state = yield* Effect.provideContext(executeCommand(worker, command), services)
       worker.pollRequested ||= command.kind === "poll" || command.kind === "rewind"
@@ -283,9 +260,14 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       yield* worker.wakeUp.open
       return state
     }),
-    audit: (key) => runForOperator(key, (worker) => audit(worker, StreamWorker.pollNow(worker)))
-  })
+    /** Compares one stream's published records with its whole list and waits until the audit ends. */
+    audit: (key: StreamKey) => runForOperator(key, (worker) => audit(worker, StreamWorker.pollNow(worker)))
+  }
 })
+
+export class Capture extends Context.Service<Capture, Effect.Success<ReturnType<typeof make>>>()(
+  "rollcall/capture/Capture"
+) {}
 
 /** Takes over the streams, unless `takesAll` is false; a process that read them before is fenced (I10, X9). */
 export const layer = (options: CaptureOptions): Layer.Layer<Capture, StoreError, Store | Source> =>

@@ -28,30 +28,8 @@ const longestWaitIfRefused = Duration.hours(1)
 const isRefused = (one: Provisional): boolean =>
   missingCategories(one).every((category) => one.refused.includes(category))
 
-export interface DiscoveredModels {
-  /** Empty if the models of the integration were not discovered. */
-  readonly modelsOf: (integration: string) => ReadonlyArray<Model>
-  /**
-   * Discovers the models of those integrations that have `models: auto` and are not known yet, or known only with another account: another
-   * process may have removed an integration and added it again.
-   */
-  readonly discover: (
-    integrations: ReadonlyArray<Pick<IntegrationState, "id" | "account" | "models">>
-  ) => Effect.Effect<void>
-  readonly forget: (integration: string) => void
-  /**
-   * Requests the parts of the catalogs that were not available, at growing intervals of up to five minutes, and of up to an hour while the
-   * API refuses them all. Runs `apply` with the integrations about which more is known, after `modelsOf` changed. Runs until interrupted.
-   */
-  readonly complete: (
-    apply: (integrations: ReadonlyMap<string, Discovered>) => Effect.Effect<void>
-  ) => Effect.Effect<never>
-}
-
 /** `discovered`: the models that are known at the start. */
-export const make = Effect.fnUntraced(function*(
-  discovered: ReadonlyMap<string, Discovered>
-): Effect.fn.Return<DiscoveredModels, never, Source> {
+export const make = Effect.fnUntraced(function*(discovered: ReadonlyMap<string, Discovered>) {
   const source = yield* Source
   const known = new Map(discovered)
   const provisional = () => new Map([...known].flatMap(([id, one]) => isProvisional(one) ? [[id, one] as const] : []))
@@ -82,8 +60,13 @@ export const make = Effect.fnUntraced(function*(
     )
 
   return {
-    modelsOf: (integration) => known.get(integration)?.models ?? [],
-    discover: (integrations) =>
+    /** Empty if the models of the integration were not discovered. */
+    modelsOf: (integration: string): ReadonlyArray<Model> => known.get(integration)?.models ?? [],
+    /**
+     * Discovers the models of those integrations that have `models: auto` and are not known yet, or known only with another account:
+     * another process may have removed an integration and added it again.
+     */
+    discover: (integrations: ReadonlyArray<Pick<IntegrationState, "id" | "account" | "models">>) =>
       discoverModels(
         integrations.filter(({ account, id, models }) => models === "auto" && known.get(id)?.account !== account)
       ).pipe(
@@ -92,8 +75,14 @@ export const make = Effect.fnUntraced(function*(
         Effect.flatMap((found) => [...found.values()].some(isProvisional) ? somePartMissing.open : Effect.void),
         Effect.asVoid
       ),
-    forget: (integration) => void known.delete(integration),
-    complete: Effect.fnUntraced(function*(apply) {
+    forget: (integration: string) => void known.delete(integration),
+    /**
+     * Requests the parts of the catalogs that were not available, at growing intervals of up to five minutes, and of up to an hour while
+     * the API refuses them all. Runs `apply` with the integrations about which more is known, after `modelsOf` changed.
+     */
+    complete: Effect.fnUntraced(function*(
+      apply: (integrations: ReadonlyMap<string, Discovered>) => Effect.Effect<void>
+    ): Effect.fn.Return<never> {
       for (;;) {
         yield* somePartMissing.await
         yield* somePartMissing.close

@@ -14,18 +14,6 @@ import { annotate } from "../Stream.ts"
 
 type Failing = Pick<StreamState, "integration" | "model" | "blocked" | "failing">
 
-export interface FailureLog {
-  /** Remembers the failure of a stream that this process begins to read, if there is one. */
-  readonly remember: (stream: Failing, account: string) => void
-  /** Whether this process has logged the failure of the stream. */
-  readonly isLogged: (key: StreamKey) => boolean
-  /** `stream`: after the failure. */
-  readonly failed: (stream: Failing, account: string) => Effect.Effect<void>
-  readonly recovered: (key: StreamKey) => Effect.Effect<void>
-  /** Drops the failure of a stream that is no longer read. */
-  readonly drop: (key: StreamKey) => void
-}
-
 interface Failure {
   readonly message: string
   readonly why: string
@@ -52,7 +40,9 @@ const annotatePlace = (account: string | null, key: StreamKey) =>
 const requestOf = ({ model }: Failing): { readonly request?: string } =>
   isStreamModel(model) ? { request: `GET ${registry[model].path}` } : {}
 
-export const make = (): FailureLog => {
+export type FailureLog = ReturnType<typeof make>
+
+export const make = () => {
   /** The integration and the cause of each failing stream, by stream. */
   const failures = new Map<string, Pick<Failure, "account"> & { readonly cause: string; readonly isLogged: boolean }>()
   /**
@@ -87,9 +77,12 @@ export const make = (): FailureLog => {
   }
 
   return {
-    remember: (stream, account) => void note(stream, account, false),
-    isLogged: (key) => failures.get(streamName(key))?.isLogged === true,
-    failed: (stream, account) =>
+    /** Remembers the failure of a stream that this process begins to read, if there is one. */
+    remember: (stream: Failing, account: string) => void note(stream, account, false),
+    /** Whether this process has logged the failure of the stream. */
+    isLogged: (key: StreamKey) => failures.get(streamName(key))?.isLogged === true,
+    /** `stream`: after the failure. */
+    failed: (stream: Failing, account: string) =>
       Effect.suspend(() => {
         const failure = note(stream, account, true)
         if (failure === null) return Effect.void
@@ -101,12 +94,13 @@ export const make = (): FailureLog => {
           place
         )
       }),
-    recovered: (key) =>
+    recovered: (key: StreamKey) =>
       Effect.suspend(() => {
         const { account = null, cause } = forget(key) ?? {}
         if (cause !== undefined && causes.has(cause)) return annotate(key)(Effect.logDebug("stream recovered"))
         return annotatePlace(account, key)(Effect.logInfo(account === null ? "stream recovered" : "account recovered"))
       }),
-    drop: (key) => void forget(key)
+    /** Drops the failure of a stream that is no longer read. */
+    drop: (key: StreamKey) => void forget(key)
   }
 }

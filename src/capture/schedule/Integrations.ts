@@ -79,17 +79,6 @@ export class IntegrationRefused extends Schema.TaggedError<IntegrationRefused>()
 
 const refuse = (id: string, reason: IntegrationRefused["reason"]) => new IntegrationRefused({ id, reason })
 
-type Refusable = Effect.Effect<IntegrationState, IntegrationRefused | StoreError>
-
-export class Integrations extends Context.Service<Integrations, {
-  /** Starts reading the integration's streams. An integration that was removed with its data kept continues where it stopped. */
-  readonly add: (integration: IntegrationSettings) => Refusable
-  /** Stops reading the integration's streams before it returns. Erasing continues in the background. */
-  readonly remove: (id: string, data: DataPolicy) => Refusable
-  /** Reads the integrations of these shards, which this process has taken, and resumes their erasures. */
-  readonly resume: (scopes: ReadonlySet<string>) => Effect.Effect<void, StoreError>
-}>()("rollcall/capture/Integrations") {}
-
 const stateOf = (
   { account, backfill, id, interval, models, sweepInterval }: IntegrationSettings,
   before: IntegrationState | undefined,
@@ -274,12 +263,19 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   yield* resume(capture.owns)
   yield* Effect.forkScoped(discovered.complete(applyCatalog))
 
-  return Integrations.of({
-    add: (settings) => lock.withPermit(add(settings)),
-    remove: (id, data) => lock.withPermit(remove(id, data)),
-    resume: (scopes) => lock.withPermit(resume((id) => scopes.has(captureScopeOf(id))))
-  })
+  return {
+    /** Starts reading the integration's streams. An integration that was removed with its data kept continues where it stopped. */
+    add: (settings: IntegrationSettings) => lock.withPermit(add(settings)),
+    /** Stops reading the integration's streams before it returns. Erasing continues in the background. */
+    remove: (id: string, data: DataPolicy) => lock.withPermit(remove(id, data)),
+    /** Reads the integrations of these shards, which this process has taken, and resumes their erasures. */
+    resume: (scopes: ReadonlySet<string>) => lock.withPermit(resume((id) => scopes.has(captureScopeOf(id))))
+  }
 })
+
+export class Integrations extends Context.Service<Integrations, Effect.Success<ReturnType<typeof make>>>()(
+  "rollcall/capture/Integrations"
+) {}
 
 /** Assigns capture the streams to read, from store and configuration, and resumes interrupted erasures. */
 export const layer = (

@@ -14,27 +14,10 @@ import * as Scope from "effect/Scope"
 import { captureScopeOf } from "../../domain/Shard.ts"
 import type { Owner } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
-import type { Ownership } from "../Stream.ts"
 
 interface OwnedShard {
   readonly owner: Owner
   readonly scope: Scope.Closeable
-}
-
-export interface OwnedShards extends Ownership {
-  /** Takes over these shards, and fences the processes that owned them   (I10, X9). */
-  readonly take: (scopes: Arr.NonEmptyReadonlyArray<string>) => Effect.Effect<void, StoreError>
-  /** Stops the background work of these shards. */
-  readonly release: (scopes: ReadonlyArray<string>) => Effect.Effect<void>
-  /** Runs the effect in the background until it ends or the shard of the integration is released. */
-  readonly runFor: (integration: string, effect: Effect.Effect<void>) => Effect.Effect<void>
-  /**
-   * If the error shows that another process has taken over, waits until the shard is released here. If it is not released in time, the
-   * shard is treated as lost. Fails with any other error, and always if the process takes all shards.
-   */
-  readonly untilReleased: (error: StoreError) => Effect.Effect<void, StoreError>
-  /** Returns a lost shard: one that another process has taken over, and that this process did not release within `releasePatience`. */
-  readonly awaitLost: Effect.Effect<string>
 }
 
 /**
@@ -47,9 +30,7 @@ const releasePatience = "10 seconds"
 /** The first epoch is 1. */
 const fencedOwner = (scope: string): Owner => ({ scope, epoch: 0 })
 
-export const make = Effect.fnUntraced(function*(
-  { takesAll }: { readonly takesAll: boolean }
-): Effect.fn.Return<OwnedShards, never, Store | Scope.Scope> {
+export const make = Effect.fnUntraced(function*({ takesAll }: { readonly takesAll: boolean }) {
   const store = yield* Store
   const parent = yield* Effect.scope
   const shards = new Map<string, OwnedShard>()
@@ -57,6 +38,7 @@ export const make = Effect.fnUntraced(function*(
   /** Whether this is still the owner in this process. */
   const isOwner = ({ epoch, scope }: Owner) => shards.get(scope)?.owner.epoch === epoch
 
+  /** Stops the background work of these shards. */
   const release = Effect.fnUntraced(function*(scopes: ReadonlyArray<string>) {
     for (const scope of scopes) {
       const shard = shards.get(scope)
@@ -66,23 +48,29 @@ export const make = Effect.fnUntraced(function*(
   }, Effect.uninterruptible)
 
   return {
-    ownerOf: (integration) => {
+    ownerOf: (integration: string): Owner => {
       const scope = captureScopeOf(integration)
       return shards.get(scope)?.owner ?? fencedOwner(scope)
     },
-    owns: (integration) => shards.has(captureScopeOf(integration)),
-    take: Effect.fnUntraced(function*(scopes) {
+    owns: (integration: string): boolean => shards.has(captureScopeOf(integration)),
+    /** Takes over these shards, and fences the processes that owned them   (I10, X9). */
+    take: Effect.fnUntraced(function*(scopes: Arr.NonEmptyReadonlyArray<string>) {
       yield* release(scopes)
       const owners = yield* store.takeOwnerships(scopes)
       for (const [scope, owner] of owners) shards.set(scope, { owner, scope: yield* Scope.fork(parent) })
     }, Effect.uninterruptible),
     release,
-    runFor: (integration, effect) =>
+    /** Runs the effect in the background until it ends or the shard of the integration is released. */
+    runFor: (integration: string, effect: Effect.Effect<void>): Effect.Effect<void> =>
       Effect.suspend(() => {
         const shard = shards.get(captureScopeOf(integration))
         return shard === undefined ? Effect.void : Effect.asVoid(Effect.forkIn(effect, shard.scope))
       }),
-    untilReleased: (error) => {
+    /**
+     * If the error shows that another process has taken over, waits until the shard is released here. If it is not released in time, the
+     * shard is treated as lost. Fails with any other error, and always if the process takes all shards.
+     */
+    untilReleased: (error: StoreError): Effect.Effect<void, StoreError> => {
       const { reason } = error
       if (reason._tag !== "Fenced" || takesAll) return Effect.fail(error)
       return Effect.andThen(
@@ -90,6 +78,7 @@ export const make = Effect.fnUntraced(function*(
         Effect.suspend(() => isOwner(reason) ? Effect.asVoid(Queue.offer(lost, reason.scope)) : Effect.void)
       )
     },
+    /** Returns a lost shard: one that another process has taken over, and that this process did not release within `releasePatience`. */
     awaitLost: Queue.take(lost)
   }
 })

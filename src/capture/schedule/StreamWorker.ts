@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
+import type * as Types from "effect/Types"
 import { streamName } from "../../domain/Model.ts"
 import { stopwatch } from "../../source/MonotonicClock.ts"
 import type { Source } from "../../source/Source.ts"
@@ -32,7 +33,7 @@ import type { FailureLog } from "./FailureLog.ts"
 import { nextStep, retryAt, type StepInput } from "./NextStep.ts"
 
 /** A stream with the state of its loop in memory. State that must survive a restart is in the store. */
-export interface StreamWorker extends Stream, StepInput {
+export interface StreamWorker extends Stream, Types.Mutable<Omit<StepInput, keyof Stream>> {
   /** Shared by all streams of the process. */
   readonly failureLog: FailureLog
   /** The run of the step in progress, with its latest counts; null if the step has not started a run. */
@@ -54,11 +55,6 @@ export interface StreamWorker extends Stream, StepInput {
    * still the stored state. All other steps, and the first step after `wakeUp`, read the state again.
    */
   known: StreamState | null
-  pollRequested: StepInput["pollRequested"]
-  lastTried: StepInput["lastTried"]
-  pollTook: StepInput["pollTook"]
-  refreshOutcome: StepInput["refreshOutcome"]
-  jitter: StepInput["jitter"]
 }
 
 export const make = Effect.fnUntraced(function*(

@@ -49,7 +49,7 @@ export const layer = HttpApiBuilder.group(Api, "forget", (handlers) =>
       ))
     .handle("forget", ({ payload: { plan, ...record } }) =>
       Effect.flatMap(Commands, ({ forget }) =>
-        forget(record, plan)).pipe(
+        forget({ record, plan })).pipe(
           Effect.map(viewOf),
           Effect.catchTags(problems)
         ))

@@ -54,7 +54,7 @@ const add = (check: IntegrationValidator) =>
   )
 
 const remove = (id: string, data: DataPolicy) =>
-  Effect.flatMap(Commands, (commands) => commands.remove(id, data)).pipe(
+  Effect.flatMap(Commands, (commands) => commands.remove({ id, data })).pipe(
     Effect.flatMap(viewOf),
     Effect.catchTags({
       IntegrationRefused: toNotFoundOrConflict,

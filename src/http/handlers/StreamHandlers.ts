@@ -60,7 +60,7 @@ const afterName = (name: string): StreamQuery["after"] => {
 const runCommand = Effect.fnUntraced(function*(key: StreamKey, command: StreamCommand) {
   const { execute } = yield* Commands
   const now = yield* Clock.currentTimeMillis
-  yield* execute(key, command).pipe(
+  yield* execute({ key, command }).pipe(
     Effect.catchTags({
       CallError: toCallProblem,
       CommandRefused: toConflict,

@@ -1,38 +1,15 @@
 /** The audit log: who ran which command and who read records, and the open sessions. */
+import type { AuditedReadsView, AuditEntryView } from "../../src/http/contract/AuditApi.ts"
 import type { SessionView } from "../../src/http/contract/SessionApi.ts"
 import { remove } from "../Client.ts"
 import { plural } from "../Format.ts"
 import { At, Empty, Section, Title } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
-import { Loaded, useResource } from "../parts/Resource.tsx"
+import { Loaded, type Page, useResource } from "../parts/Resource.tsx"
 import { type Column, Pager, Table } from "../parts/Table.tsx"
 import { limitOr, parameter, queryOf } from "../Router.ts"
 
-interface Entry {
-  readonly id: number
-  readonly at: string
-  readonly command: string
-  readonly target: string
-  readonly detail: string
-  readonly actor: string
-  readonly address: string | null
-}
-
-interface Reads {
-  readonly id: number
-  readonly hour: string
-  readonly route: string
-  readonly target: string
-  readonly actor: string
-  readonly address: string
-}
-
-interface List<A> {
-  readonly items: ReadonlyArray<A>
-  readonly next: string | null
-}
-
-const commandColumns: ReadonlyArray<Column<Entry>> = [
+const commandColumns: ReadonlyArray<Column<AuditEntryView>> = [
   { title: "At (UTC)", cell: ({ at }) => <At at={at} /> },
   { title: "Command", kind: "name", cell: ({ command }) => command },
   { title: "Target", cell: ({ target }) => target },
@@ -42,7 +19,9 @@ const commandColumns: ReadonlyArray<Column<Entry>> = [
 ]
 
 const Commands = () => {
-  const list = useResource<List<Entry>>(`/v1/audit${queryOf({ after: parameter("after"), limit: limitOr(50) })}`)
+  const list = useResource<Page<AuditEntryView>>(
+    `/v1/audit${queryOf({ after: parameter("after"), limit: limitOr(50) })}`
+  )
   return (
     <Loaded resource={list}>
       {({ items, next }) =>
@@ -56,7 +35,7 @@ const Commands = () => {
   )
 }
 
-const readColumns: ReadonlyArray<Column<Reads>> = [
+const readColumns: ReadonlyArray<Column<AuditedReadsView>> = [
   { title: "Hour (UTC)", cell: ({ hour }) => <At at={hour} /> },
   { title: "Route", kind: "name", cell: ({ route }) => route },
   { title: "Stream", cell: ({ target }) => target },
@@ -65,7 +44,7 @@ const readColumns: ReadonlyArray<Column<Reads>> = [
 ]
 
 const ReadEntries = () => {
-  const list = useResource<List<Reads>>("/v1/audit/reads?limit=50", false)
+  const list = useResource<Page<AuditedReadsView>>("/v1/audit/reads?limit=50", false)
   return (
     <Loaded resource={list}>
       {({ items }) =>
@@ -111,7 +90,7 @@ const sessionColumns = (after: () => unknown): ReadonlyArray<Column<SessionView>
 ]
 
 const Sessions = () => {
-  const list = useResource<List<SessionView>>("/v1/sessions")
+  const list = useResource<Page<SessionView>>("/v1/sessions")
   return (
     <Loaded resource={list}>
       {({ items }) =>

@@ -4,18 +4,13 @@ import type { PlanView, RedriveView } from "../../src/http/contract/DeadLetterAp
 import type { DeadLetterDetailView, DeadLetterView, OutcomeView } from "../../src/http/contract/DeadLetterViews.ts"
 import { get, post, RequestError } from "../Client.ts"
 import { number, plural } from "../Format.ts"
-import { At, Badge, Empty, Fact, Facts, Failure, Loading, Section, Since, Title } from "../parts/Basics.tsx"
+import { At, Badge, Empty, Fact, Facts, Section, Since, Title } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
+import { Filters, SelectFilter, TextFilter } from "../parts/Filters.tsx"
 import { redriven, RedriveProgress } from "../parts/Redriven.tsx"
-import { Loaded, useResource } from "../parts/Resource.tsx"
+import { Loaded, type Page, usePlan, useResource } from "../parts/Resource.tsx"
 import { type Column, Pager, Table } from "../parts/Table.tsx"
-import { TextFilter } from "../parts/TextFilter.tsx"
-import { limitOr, parameter, queryOf, setParameters } from "../Router.ts"
-
-interface List {
-  readonly items: ReadonlyArray<DeadLetterView>
-  readonly next: string | null
-}
+import { limitOr, parameter, queryOf } from "../Router.ts"
 
 type Filter = Readonly<Record<string, string | ReadonlyArray<number>>>
 
@@ -54,27 +49,22 @@ const Planned = ({ after, command, filter, label }: {
   readonly label: string
   readonly after: () => unknown
 }) => {
-  const [plan, setPlan] = useState<PlanView | RequestError | null>(null)
+  const { load, plan, shown } = usePlan(() => post<PlanView>("/v1/deadletters/plan", filter))
   const [over, setOver] = useState("")
-  const known = plan === null || plan instanceof RequestError ? null : plan
-  const count = known === null ? "" : ` ${plural(known.count, "dead letter")}`
+  const count = plan === null ? "" : ` ${plural(plan.count, "dead letter")}`
   const sends = command === "redrive"
-  const load = () => {
-    setPlan(null)
-    post<PlanView>("/v1/deadletters/plan", filter).then(setPlan, setPlan)
-  }
   return (
     <Command
       label={label}
       tone={sends ? "main" : "danger"}
       title={sends ? "Send dead letters again?" : "Discard dead letters?"}
       confirm={sends ? `Send${count} again` : `Discard${count}`}
-      isBlocked={known === null || known.count === 0}
+      isBlocked={plan === null || plan.count === 0}
       onOpen={load}
       run={async () => {
-        if (known === null) throw new Error("There is no plan yet.")
+        if (plan === null) throw new Error("There is no plan yet.")
         const spread = sends && over !== "" ? { over } : {}
-        const body = { ...filter, plan: known.plan, ...spread }
+        const body = { ...filter, plan: plan.plan, ...spread }
         const startedAt = Date.now()
         const result = await post<{ count: number } | RedriveView>(`/v1/deadletters/${command}`, body)
         const { count } = result
@@ -88,9 +78,7 @@ const Planned = ({ after, command, filter, label }: {
           ? "Each gets all its attempts again. Steps that are done are not repeated."
           : "They are deleted for good, and later deliveries of their records continue."}
       </p>
-      {plan === null ? <Loading /> : plan instanceof RequestError
-        ? <Failure error={plan} retry={load} />
-        : <PlanFacts plan={plan} />}
+      {shown((plan) => <PlanFacts plan={plan} />)}
       {sends
         ? (
           <label>
@@ -128,28 +116,19 @@ const columns: ReadonlyArray<Column<DeadLetterView>> = [
 
 export const DeadLettersPage = () => {
   const filter = Object.fromEntries(names.flatMap((name) => parameter(name) === "" ? [] : [[name, parameter(name)]]))
-  const list = useResource<List>(
+  const list = useResource<Page<DeadLetterView>>(
     `/v1/deadletters${queryOf({ ...filter, after: parameter("after"), limit: limitOr(100) })}`
   )
   return (
     <>
       <Title text="Dead letters" />
       <RedriveProgress />
-      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+      <Filters>
         <TextFilter name="plugin" label="Plugin" />
         <TextFilter name="handler" label="Handler" />
         <TextFilter name="integration" label="Integration" />
-        <label>
-          Reason
-          <select
-            value={parameter("reason")}
-            onChange={({ currentTarget: { value } }) => setParameters({ reason: value, after: "" })}
-          >
-            <option value="">all</option>
-            {reasons.map((reason) => <option key={reason} value={reason}>{reason}</option>)}
-          </select>
-        </label>
-      </form>
+        <SelectFilter name="reason" label="Reason" options={reasons} />
+      </Filters>
       <Loaded resource={list}>
         {({ items, next }) =>
           items.length === 0

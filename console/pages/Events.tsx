@@ -4,14 +4,10 @@ import type { ChangeView } from "../../src/http/contract/ChangeApi.ts"
 import { get, RequestError } from "../Client.ts"
 import { plural, time } from "../Format.ts"
 import { Badge, Empty, Failure, Since, Title, type Tone } from "../parts/Basics.tsx"
+import { Filters, SelectFilter, TextFilter } from "../parts/Filters.tsx"
+import type { Page } from "../parts/Resource.tsx"
 import { type Column, Table } from "../parts/Table.tsx"
-import { TextFilter } from "../parts/TextFilter.tsx"
-import { limitOr, parameter, queryOf, setParameters } from "../Router.ts"
-
-interface Found {
-  readonly items: ReadonlyArray<ChangeView>
-  readonly next: string | null
-}
+import { limitOr, parameter, queryOf } from "../Router.ts"
 
 export const kindTones: Readonly<Record<ChangeView["kind"], Tone>> = {
   created: "good",
@@ -83,18 +79,7 @@ export const ChangeTable = ({ items }: { readonly items: ReadonlyArray<ChangeVie
   />
 )
 
-const Select = ({ name, options }: { readonly name: string; readonly options: ReadonlyArray<string> }) => (
-  <label>
-    {name[0]?.toUpperCase()}
-    {name.slice(1)}
-    <select value={parameter(name)} onChange={({ currentTarget: { value } }) => setParameters({ [name]: value })}>
-      <option value="">all</option>
-      {options.map((option) => <option key={option} value={option}>{option}</option>)}
-    </select>
-  </label>
-)
-
-interface State extends Found {
+interface State extends Page<ChangeView> {
   readonly status: "searching" | "done" | RequestError
 }
 
@@ -113,7 +98,9 @@ const search = async (
   try {
     do {
       const limit = Math.min(200, wanted - items.length)
-      const page = await get<Found>(`/v1/changes${queryOf({ ...filter, before: next ?? "", limit })}`, { signal })
+      const page = await get<Page<ChangeView>>(`/v1/changes${queryOf({ ...filter, before: next ?? "", limit })}`, {
+        signal
+      })
       items = [...items, ...page.items]
       next = page.next
       read += 1
@@ -150,13 +137,13 @@ export const EventsPage = () => {
   return (
     <>
       <Title text="Events" />
-      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      <Filters>
         <TextFilter name="id" label="Id of a record" />
         <TextFilter name="integration" label="Integration" />
-        <Select name="model" options={MODEL_NAMES} />
-        <Select name="kind" options={["created", "updated", "deleted"]} />
-        <Select name="transition" options={TRANSITION_NAMES} />
-      </form>
+        <SelectFilter label="Model" name="model" options={MODEL_NAMES} />
+        <SelectFilter label="Kind" name="kind" options={["created", "updated", "deleted"]} />
+        <SelectFilter label="Transition" name="transition" options={TRANSITION_NAMES} />
+      </Filters>
       {status instanceof RequestError ? <Failure error={status} retry={again} /> : null}
       <p class="pages" role="status">
         {status === "searching"

@@ -1,18 +1,14 @@
 /** Holds of the guard: the changes that wait for a decision, and the decision. */
 import { useState } from "preact/hooks"
 import type { HoldPage as HoldRecords, HoldPlanView, HoldView } from "../../src/http/contract/HoldApi.ts"
-import { get, post, RequestError } from "../Client.ts"
+import { get, post } from "../Client.ts"
 import { number, plural } from "../Format.ts"
-import { At, Badge, Empty, Fact, Facts, Failure, Loading, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
+import { At, Badge, Empty, Fact, Facts, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
-import { Loaded, useResource } from "../parts/Resource.tsx"
+import { Filters, SelectFilter } from "../parts/Filters.tsx"
+import { Loaded, type Page, usePlan, useResource } from "../parts/Resource.tsx"
 import { type Column, Pager, Table } from "../parts/Table.tsx"
-import { limitOr, parameter, queryOf, setParameters, streamPath } from "../Router.ts"
-
-interface List {
-  readonly items: ReadonlyArray<HoldView>
-  readonly next: string | null
-}
+import { limitOr, parameter, queryOf, streamPath } from "../Router.ts"
 
 const tones: Readonly<Record<HoldView["state"], Tone>> = {
   open: "bad",
@@ -36,19 +32,13 @@ const columns: ReadonlyArray<Column<HoldView>> = [
 
 export const HoldsPage = () => {
   const [state, after] = [parameter("state"), parameter("after")]
-  const list = useResource<List>(`/v1/holds${queryOf({ state, after, limit: limitOr(100) })}`)
+  const list = useResource<Page<HoldView>>(`/v1/holds${queryOf({ state, after, limit: limitOr(100) })}`)
   return (
     <>
       <Title text="Holds" />
-      <form class="filters" onSubmit={(event) => event.preventDefault()}>
-        <label>
-          State
-          <select value={state} onChange={({ currentTarget: { value } }) => setParameters({ state: value, after: "" })}>
-            <option value="">not approved</option>
-            {Object.keys(tones).map((one) => <option key={one} value={one}>{one}</option>)}
-          </select>
-        </label>
-      </form>
+      <Filters>
+        <SelectFilter label="State" name="state" options={Object.keys(tones)} all="not approved" />
+      </Filters>
       <Loaded resource={list}>
         {({ items, next }) =>
           items.length === 0
@@ -75,42 +65,34 @@ const modeTexts: Readonly<Record<Mode, string>> = {
 }
 
 const Approve = ({ hold, reload }: { readonly hold: HoldView; readonly reload: () => unknown }) => {
-  const [plan, setPlan] = useState<HoldPlanView | RequestError | null>(null)
+  const { load, plan, shown } = usePlan(() => get<HoldPlanView>(`/v1/holds/${hold.id}/plan`))
   const [mode, setMode] = useState<Mode>("events")
-  const count = plan === null || plan instanceof RequestError ? hold.records : plan.hold.records
+  const count = plan?.hold.records ?? hold.records
   const offered = (Object.keys(modes) as Array<Mode>).filter((one) => one !== "silent" || hold.kind === "scope")
-  const load = () => {
-    setPlan(null)
-    get<HoldPlanView>(`/v1/holds/${hold.id}/plan`).then(setPlan, setPlan)
-  }
   return (
     <Command
       label="Approve"
       tone="main"
       title={`Approve hold ${hold.id}?`}
       confirm={mode === "silent" ? `Accept ${plural(count, "change")}` : `Publish ${plural(count, "change")}`}
-      isBlocked={plan === null || plan instanceof RequestError}
+      isBlocked={plan === null}
       onOpen={load}
       run={async () => {
-        if (plan === null || plan instanceof RequestError) throw new Error("There is no plan yet.")
+        if (plan === null) throw new Error("There is no plan yet.")
         await post<HoldView>(`/v1/holds/${hold.id}/approve${queryOf({ plan: plan.plan, ...modes[mode] })}`)
         return `Hold ${hold.id} is approved: ${plural(plan.hold.records, "change")}`
       }}
       after={reload}
     >
       <p>An approval cannot be undone. It applies to exactly the changes that are counted here.</p>
-      {plan === null
-        ? <Loading />
-        : plan instanceof RequestError
-        ? <Failure error={plan} retry={load} />
-        : (
-          <Facts>
-            <Fact name="Changes">{number(plan.hold.records)}</Fact>
-            <Fact name="Plan">
-              <code>{plan.plan}</code>
-            </Fact>
-          </Facts>
-        )}
+      {shown(({ hold, plan }) => (
+        <Facts>
+          <Fact name="Changes">{number(hold.records)}</Fact>
+          <Fact name="Plan">
+            <code>{plan}</code>
+          </Fact>
+        </Facts>
+      ))}
       <fieldset>
         <legend>How</legend>
         {offered.map((one) => (

@@ -4,18 +4,12 @@ import type { StreamRow } from "../../src/http/contract/OverviewApi.ts"
 import { post } from "../Client.ts"
 import { duration, number, plural } from "../Format.ts"
 import { Badge, Empty, Fact, Facts, Section, Title } from "../parts/Basics.tsx"
-import { Command } from "../parts/Command.tsx"
-import { Loaded, useResource } from "../parts/Resource.tsx"
+import { Command, type CommandProps } from "../parts/Command.tsx"
+import { Filters, Search } from "../parts/Filters.tsx"
+import { Loaded, type Page, useResource } from "../parts/Resource.tsx"
 import { type Column, Table } from "../parts/Table.tsx"
 import { parameter, queryOf, streamPath } from "../Router.ts"
-import { Search, StreamTable } from "./Streams.tsx"
-
-interface List {
-  readonly items: ReadonlyArray<IntegrationView>
-}
-interface Rows {
-  readonly items: ReadonlyArray<StreamRow>
-}
+import { StreamTable } from "./Streams.tsx"
 
 const shown = 500
 
@@ -42,14 +36,14 @@ const columns: ReadonlyArray<Column<IntegrationView>> = [
 ]
 
 export const IntegrationsPage = () => {
-  const list = useResource<List>("/v1/integrations")
+  const list = useResource<Page<IntegrationView>>("/v1/integrations")
   const words = parameter("search").toLowerCase().split(/\s+/)
   return (
     <>
       <Title text="Integrations" />
-      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      <Filters>
         <Search label="Search" />
-      </form>
+      </Filters>
       <Loaded resource={list}>
         {({ items }) => {
           const found = items.filter(({ id }) => words.every((word) => id.toLowerCase().includes(word)))
@@ -91,12 +85,31 @@ const runForAll =
     }`
   }
 
+const triesAgain =
+  "Rollcall sends a request for each of them at once, instead of at the next probe. If the cause is gone, they " +
+  "continue where they stopped."
+const pauses = "They are not read until an operator resumes them. No change is lost within 14 days."
+
 export const IntegrationPage = ({ parameters: [id = ""] }: { readonly parameters: ReadonlyArray<string> }) => {
   const order = parameter("order")
-  const rows = useResource<Rows>(`/v1/overview/streams${queryOf({ integration: id, order, limit: 100 })}`)
-  const list = useResource<List>("/v1/integrations")
+  const rows = useResource<Page<StreamRow>>(`/v1/overview/streams${queryOf({ integration: id, order, limit: 100 })}`)
+  const list = useResource<Page<IntegrationView>>("/v1/integrations")
   const one = list.data?.items.find((integration) => integration.id === id)
   const reload = () => Promise.all([rows.reload(), list.reload()])
+  const forAll = (
+    some: ReadonlyArray<StreamRow>,
+    label: string,
+    command: string,
+    effect: string,
+    texts: Pick<CommandProps, "title"> & Partial<Pick<CommandProps, "confirm" | "tone">>
+  ) =>
+    some.length === 0 ?
+      null :
+      (
+        <Command label={label} confirm={label} {...texts} run={runForAll(some, command)} after={reload}>
+          <p>{effect}</p>
+        </Command>
+      )
   return (
     <>
       <Title text={id} />
@@ -123,44 +136,18 @@ export const IntegrationPage = ({ parameters: [id = ""] }: { readonly parameters
           return (
             <>
               <div class="buttons">
-                {broken.length === 0 ? null : (
-                  <Command
-                    label="Try again now"
-                    tone="main"
-                    title={`Try ${plural(broken.length, "stream")} again?`}
-                    confirm="Try again now"
-                    run={runForAll(broken, "resume")}
-                    after={reload}
-                  >
-                    <p>
-                      Rollcall sends a request for each of them at once, instead of at the next probe. If the cause is
-                      gone, they continue where they stopped.
-                    </p>
-                  </Command>
-                )}
-                {paused.length === 0 ? null : (
-                  <Command
-                    label="Resume"
-                    tone="main"
-                    title={`Resume ${plural(paused.length, "stream")}?`}
-                    confirm="Resume"
-                    run={runForAll(paused, "resume")}
-                    after={reload}
-                  >
-                    <p>They are read again, from where they stopped.</p>
-                  </Command>
-                )}
-                {read.length === 0 ? null : (
-                  <Command
-                    label="Pause all"
-                    title={`Pause ${plural(read.length, "stream")} of ${id}?`}
-                    confirm="Pause"
-                    run={runForAll(read, "pause")}
-                    after={reload}
-                  >
-                    <p>They are not read until an operator resumes them. No change is lost within 14 days.</p>
-                  </Command>
-                )}
+                {forAll(broken, "Try again now", "resume", triesAgain, {
+                  tone: "main",
+                  title: `Try ${plural(broken.length, "stream")} again?`
+                })}
+                {forAll(paused, "Resume", "resume", "They are read again, from where they stopped.", {
+                  tone: "main",
+                  title: `Resume ${plural(paused.length, "stream")}?`
+                })}
+                {forAll(read, "Pause all", "pause", pauses, {
+                  title: `Pause ${plural(read.length, "stream")} of ${id}?`,
+                  confirm: "Pause"
+                })}
               </div>
               {isShared ? <p class="notice bad">{cause}</p> : null}
               <Section id="streams" title="Streams">

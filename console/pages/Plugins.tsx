@@ -55,44 +55,30 @@ const Handlers = ({ plugins }: { readonly plugins: ReadonlyArray<PluginView> }) 
   />
 )
 
-const Writes = ({ after, writes }: Pick<PluginList, "writes"> & { readonly after: () => unknown }) => (
-  <div class="buttons">
-    {writes === "on"
-      ? (
-        <Command
-          label="Stop all writes"
-          tone="danger"
-          title="Stop the writes of all plugins?"
-          confirm="Stop all writes"
-          run={async () => {
-            await post("/v1/plugins/writes/stop")
-            return "No plugin starts a write from now on"
-          }}
-          after={after}
-        >
-          <p>
-            From now on no plugin starts a write to the API. Deliveries that need to write wait. Reading and publishing
-            continue, and so do requests of handlers to other systems.
-          </p>
-        </Command>
-      )
-      : (
-        <Command
-          label="Resume writes"
-          tone="main"
-          title="Resume the writes of all plugins?"
-          confirm="Resume writes"
-          run={async () => {
-            await post("/v1/plugins/writes/resume")
-            return "Plugins may write again"
-          }}
-          after={after}
-        >
-          <p>Deliveries that waited continue at once.</p>
-        </Command>
-      )}
-  </div>
-)
+const stopped =
+  "From now on no plugin starts a write to the API. Deliveries that need to write wait. Reading and publishing continue, and " +
+  "so do requests of handlers to other systems."
+
+const Writes = ({ after, writes }: Pick<PluginList, "writes"> & { readonly after: () => unknown }) => {
+  const isOn = writes === "on"
+  return (
+    <div class="buttons">
+      <Command
+        label={isOn ? "Stop all writes" : "Resume writes"}
+        tone={isOn ? "danger" : "main"}
+        title={`${isOn ? "Stop" : "Resume"} the writes of all plugins?`}
+        confirm={isOn ? "Stop all writes" : "Resume writes"}
+        run={async () => {
+          await post(`/v1/plugins/writes/${isOn ? "stop" : "resume"}`)
+          return isOn ? "No plugin starts a write from now on" : "Plugins may write again"
+        }}
+        after={after}
+      >
+        <p>{isOn ? stopped : "Deliveries that waited continue at once."}</p>
+      </Command>
+    </div>
+  )
+}
 
 const Notices = ({ delivering, writes }: PluginList) => (
   <>

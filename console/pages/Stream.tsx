@@ -7,7 +7,7 @@ import type { StreamDetailView } from "../../src/http/contract/StreamDetailApi.t
 import { post } from "../Client.ts"
 import { duration, number, plural } from "../Format.ts"
 import { At, Badge, Empty, Fact, Facts, Scroll, Section, Since, Title } from "../parts/Basics.tsx"
-import { Command } from "../parts/Command.tsx"
+import { Command, type CommandProps } from "../parts/Command.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
 import { streamPath } from "../Router.ts"
 import { tones } from "./Streams.tsx"
@@ -157,73 +157,47 @@ const Commands = ({ reload, show, stream }: {
     await post<CommandView>(`${path}/${command}`, body)
     return `${stream.stream}: ${done}`
   }
-  const isBroken = stream.blocked !== null || stream.failing !== null
+  /** A command without parameters. `done`: what the stream is afterwards. */
+  const simple = (
+    label: string,
+    command: string,
+    done: string,
+    effect: string,
+    texts: Partial<Pick<CommandProps, "title" | "confirm" | "tone">> = {}
+  ) => (
+    <Command
+      label={label}
+      title={`${label} ${stream.stream}?`}
+      confirm={label}
+      {...texts}
+      run={run(command, done)}
+      after={reload}
+    >
+      <p>{effect}</p>
+    </Command>
+  )
+  const records = plural(stream.records_live, "record")
+  const [resumes, triesAgain, polls, sweeps, backfills, pauses] = [
+    "It is read again, from where it stopped.",
+    "Rollcall sends a request at once, instead of at the next probe. If the cause is gone, the stream continues.",
+    "Reads the changes since the last poll now.",
+    `Reads all ${records} and publishes what differs. It uses the request budget of the account for a while.`,
+    `Reads all ${records}; events of records that differ have the origin backfill, which plugins skip by default.`,
+    "It is not read until an operator resumes it. No change is lost within 14 days."
+  ]
   return (
     <div class="buttons">
       {stream.paused
-        ? (
-          <Command
-            label="Resume"
-            tone="main"
-            title={`Resume ${stream.stream}?`}
-            confirm="Resume"
-            run={run("resume", "resumed")}
-            after={reload}
-          >
-            <p>It is read again, from where it stopped.</p>
-          </Command>
-        )
-        : isBroken
-        ? (
-          <Command
-            label="Try again now"
-            tone="main"
-            title={`Try ${stream.stream} again?`}
-            confirm="Try again now"
-            run={run("resume", "is tried again")}
-            after={reload}
-          >
-            <p>
-              Rollcall sends a request at once, instead of at the next probe. If the cause is gone, the stream
-              continues.
-            </p>
-          </Command>
-        )
+        ? simple("Resume", "resume", "resumed", resumes, { tone: "main" })
+        : stream.blocked !== null || stream.failing !== null
+        ? simple("Try again now", "resume", "is tried again", triesAgain, {
+          tone: "main",
+          title: `Try ${stream.stream} again?`
+        })
         : null}
-      <Command
-        label="Poll now"
-        title={`Poll ${stream.stream} now?`}
-        confirm="Poll now"
-        run={run("poll", "is polled")}
-        after={reload}
-      >
-        <p>Reads the changes since the last poll now.</p>
-      </Command>
-      <Command
-        label="Sweep"
-        title={`Sweep ${stream.stream}?`}
-        confirm="Start a sweep"
-        run={run("sweep", "is swept")}
-        after={reload}
-      >
-        <p>
-          Reads all {plural(stream.records_live, "record")}{" "}
-          and publishes what differs. It uses the request budget of the account for a while.
-        </p>
-      </Command>
-      <Command
-        label="Backfill"
-        title={`Backfill ${stream.stream}?`}
-        confirm="Start a backfill"
-        run={run("backfill", "a backfill starts")}
-        after={reload}
-      >
-        <p>
-          Reads all{" "}
-          {plural(stream.records_live, "record")}; events of records that differ have the origin backfill, which plugins
-          skip by default.
-        </p>
-      </Command>
+      {simple("Poll now", "poll", "is polled", polls, { title: `Poll ${stream.stream} now?` })}
+      {simple("Sweep", "sweep", "is swept", sweeps, { confirm: "Start a sweep" })}
+      {simple("Backfill", "backfill", "a backfill starts", backfills, { confirm: "Start a backfill" })}
       <Command
         label="Rewind"
         title={`Rewind ${stream.stream}?`}
@@ -250,19 +224,7 @@ const Commands = ({ reload, show, stream }: {
       >
         <p>Reads all records and compares them with what is published. It publishes nothing, and may take minutes.</p>
       </Command>
-      {stream.paused ?
-        null :
-        (
-          <Command
-            label="Pause"
-            title={`Pause ${stream.stream}?`}
-            confirm="Pause"
-            run={run("pause", "paused")}
-            after={reload}
-          >
-            <p>It is not read until an operator resumes it. No change is lost within 14 days.</p>
-          </Command>
-        )}
+      {stream.paused ? null : simple("Pause", "pause", "paused", pauses)}
     </div>
   )
 }

@@ -2,14 +2,13 @@
 import type { StreamRow } from "../../src/http/contract/OverviewApi.ts"
 import { duration, number, plural } from "../Format.ts"
 import { Badge, Empty, Since, Title, type Tone } from "../parts/Basics.tsx"
-import { Loaded, useResource } from "../parts/Resource.tsx"
+import { Filters, Search, SelectFilter } from "../parts/Filters.tsx"
+import { Loaded, type Page, useResource } from "../parts/Resource.tsx"
 import { type Column, Pager, Table } from "../parts/Table.tsx"
-import { limitOr, parameter, queryOf, setParameters, streamPath } from "../Router.ts"
+import { limitOr, parameter, queryOf, streamPath } from "../Router.ts"
 
-interface Rows {
-  readonly items: ReadonlyArray<StreamRow>
+interface Rows extends Page<StreamRow> {
   readonly total: number
-  readonly next: string | null
 }
 
 export const tones: Readonly<Record<StreamRow["state"], Tone>> = {
@@ -63,30 +62,6 @@ export const StreamTable = ({ rows }: { readonly rows: ReadonlyArray<StreamRow> 
   />
 )
 
-export const Search = ({ label }: { readonly label: string }) => (
-  <label>
-    {label}
-    <input
-      type="search"
-      value={parameter("search")}
-      onInput={({ currentTarget: { value } }) => setParameters({ search: value, after: "" })}
-    />
-  </label>
-)
-
-const States = () => (
-  <label>
-    State
-    <select
-      value={parameter("state")}
-      onChange={({ currentTarget: { value } }) => setParameters({ state: value, after: "" })}
-    >
-      <option value="">all</option>
-      {Object.keys(tones).map((state) => <option key={state} value={state}>{state}</option>)}
-    </select>
-  </label>
-)
-
 const Shown = ({ after, limit, total }: Readonly<Record<"after" | "limit" | "total", number>>) => (
   <p class="pages" role="status">
     {total === 0
@@ -104,10 +79,10 @@ export const StreamsPage = () => {
   return (
     <>
       <Title text="Streams" />
-      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      <Filters>
         <Search label="Search in name and cause" />
-        <States />
-      </form>
+        <SelectFilter label="State" name="state" options={Object.keys(tones)} />
+      </Filters>
       <Loaded resource={rows}>
         {({ items, next, total }) => (
           <>

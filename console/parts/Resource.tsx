@@ -5,6 +5,12 @@ import { get, RequestError } from "../Client.ts"
 import { ticks } from "../Live.ts"
 import { Failure, Loading } from "./Basics.tsx"
 
+/** A page of a list. */
+export interface Page<A> {
+  readonly items: ReadonlyArray<A>
+  readonly next: string | null
+}
+
 export interface Resource<A> {
   readonly data: A | null
   readonly error: RequestError | null
@@ -68,4 +74,21 @@ export function Loaded<A>({ children, resource: { data, error, reload } }: {
       {data === null ? missing : children(data)}
     </>
   )
+}
+
+/** A plan that is read each time its dialog opens: `load` reads it, and `shown` shows it, or why it is not there. */
+export function usePlan<A>(read: () => Promise<A>) {
+  const [state, setState] = useState<A | RequestError | null>(null)
+  const load = () => {
+    setState(null)
+    read().then(setState, (error: unknown) => setState(toError(error)))
+  }
+  const plan = state instanceof RequestError ? null : state
+  const shown = (show: (plan: A) => ComponentChildren) =>
+    state instanceof RequestError
+      ? <Failure error={state} retry={load} />
+      : state === null
+      ? <Loading />
+      : show(state)
+  return { load, plan, shown }
 }

@@ -38,6 +38,7 @@ const AuditEntryView = Schema.Struct({
     address: "127.0.0.1"
   }]
 })
+export type AuditEntryView = typeof AuditEntryView.Type
 
 const AuditedReadsView = Schema.Struct({
   id: Schema.Int,
@@ -63,6 +64,7 @@ const AuditedReadsView = Schema.Struct({
     first_at: "2026-03-01T12:00:03.000Z"
   }]
 })
+export type AuditedReadsView = typeof AuditedReadsView.Type
 
 export const audit = HttpApiGroup.make("audit").add(
   HttpApiEndpoint.get("list", "/v1/audit", {

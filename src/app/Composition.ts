@@ -191,7 +191,7 @@ export const kafkaOptions = ({ sasl, ...kafka }: KafkaSettings, streams: Resolve
 const relayLayer = (plan: ResolvedConfig, takesAll: boolean) => {
   if (plan.kafka === null) return Layer.empty
   const options = kafkaOptions(plan.kafka, plan.certainStreams)
-  return Relay.placedLayer({ retakes: !takesAll }).pipe(
+  return Relay.placedLayer({ takesAgain: !takesAll }).pipe(
     Layer.provide(Layer.unwrap(Effect.map(loadKafka, ({ layer }) => layer(options))))
   )
 }
@@ -225,7 +225,7 @@ const pluginsLayer = (
             plugins,
             retention,
             integrationsReady,
-            retakes: !takesAll,
+            takesAgain: !takesAll,
             accounts: new Set(Object.keys(accounts))
           })
         ),

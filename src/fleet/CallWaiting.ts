@@ -49,7 +49,7 @@ export const make: Effect.Effect<Calls["Service"]["call"], never, CallQueue | Sc
   const waiting = new Map<string, Waiting>()
   const isWaiting = yield* Latch.make(false)
 
-  const leave = (id: string) => {
+  const remove = (id: string) => {
     waiting.delete(id)
     if (waiting.size === 0) isWaiting.closeUnsafe()
   }
@@ -57,7 +57,7 @@ export const make: Effect.Effect<Calls["Service"]["call"], never, CallQueue | Sc
     Effect.sync(() => {
       const one = waiting.get(id)
       if (one !== undefined) Deferred.doneUnsafe(one.outcome, Exit.succeed(outcome))
-      leave(id)
+      remove(id)
     })
   const settleAll = (ids: ReadonlyArray<string>, outcome: Outcome) =>
     Effect.forEach(ids, (id) => settle(id, outcome), { discard: true })
@@ -118,7 +118,7 @@ export const make: Effect.Effect<Calls["Service"]["call"], never, CallQueue | Sc
     const outcome = yield* Deferred.make<Outcome>()
     waiting.set(id, { since, seenAt: since, aliveAt: since, beats: null, outcome })
     isWaiting.openUnsafe()
-    return yield* Effect.ensuring(Deferred.await(outcome), Effect.sync(() => leave(id)))
+    return yield* Effect.ensuring(Deferred.await(outcome), Effect.sync(() => remove(id)))
   })
 
   const resultOf = Effect.fnUntraced(

@@ -2,6 +2,20 @@
  * Decides which process of a fleet runs what. Each singleton, such as a shard of the streams or the relay, runs in one process, and moves
  * when a process joins, leaves or dies.
  *
+ * Details
+ * A singleton runs the work of one ownership scope. Capture, delivery and relay use these words for what a process does with a scope:
+ *
+ * | verb       | when                                             | running work                                        | then  |
+ * | ---------- | ------------------------------------------------ | --------------------------------------------------- | ----- |
+ * | take       | the placement starts the singleton here          | starts                                              | owned |
+ * | hand over  | the placement moves the singleton, or the        | Nothing more starts. Running work may end, and its  | gone  |
+ * |            | process stops                                    | results are committed.                              |       |
+ * | interrupt  | a handover lasts too long                        | Attempts are interrupted, and their deliveries are  | gone  |
+ * |            |                                                  | released: another attempt follows.                  |       |
+ * | lose       | a commit is fenced, because another process took | stops, and commits nothing                          | lost  |
+ * |            | the scope                                        |                                                     |       |
+ * | take again | a lost scope is still placed here seconds later  | starts                                              | owned |
+ *
  * Gotchas
  * - Correctness never depends on the placement: a process that was frozen still runs its singletons for a moment, although they have
  *   moved. Every commit checks the owner's epoch in its own transaction   (I10).

@@ -45,7 +45,7 @@ export interface RelayOptions {
    * Whether a relay that was replaced takes ownership again, if it is still placed here after `delays.replaced`. Then the other process was
    * wrong to take over: it had been frozen just before, or it is not part of the fleet.
    */
-  readonly retakes: boolean
+  readonly takesAgain: boolean
 }
 
 export class Relay extends Context.Service<Relay, {
@@ -61,12 +61,12 @@ export class Relay extends Context.Service<Relay, {
    * once per `progressEvery`.
    */
   static readonly placedLayer = (
-    { progressEvery = "10 seconds", retakes }: RelayOptions
+    { progressEvery = "10 seconds", takesAgain }: RelayOptions
   ): Layer.Layer<Relay, never, Store | Sink | Placement> =>
-    Layer.effect(Relay, Effect.suspend(() => make(Duration.fromInputUnsafe(progressEvery), retakes)))
+    Layer.effect(Relay, Effect.suspend(() => make(Duration.fromInputUnsafe(progressEvery), takesAgain)))
   /** The relay of a process that shares its store with no other. */
   static readonly layerWith = (progressEvery: Duration.Input): Layer.Layer<Relay, never, Store | Sink> =>
-    Layer.provide(Relay.placedLayer({ progressEvery, retakes: false }), Placement.local)
+    Layer.provide(Relay.placedLayer({ progressEvery, takesAgain: false }), Placement.local)
   static readonly layer: Layer.Layer<Relay, never, Store | Sink> = Relay.layerWith("10 seconds")
 }
 
@@ -125,7 +125,7 @@ const recoveryFor = (error: RelayError): "wait" | "stop" | "stopAndRetry" => {
   }
 }
 
-const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retakes: boolean) {
+const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, takesAgain: boolean) {
   const store = yield* Store
   const sink = yield* Sink
   const { identity } = store
@@ -220,7 +220,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
     }
     yield* status.setFailed(state, reason)
     const isReplaced = error._tag === "StoreError" && error.reason._tag === "Fenced" && error.reason.epoch > 0
-    if (isReplaced && retakes) {
+    if (isReplaced && takesAgain) {
       return yield* Effect.andThen(Effect.sleep(delays.replaced), Effect.fail("replaced" as const))
     }
     if (recovery === "stop") return yield* Effect.never

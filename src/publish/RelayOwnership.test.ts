@@ -48,7 +48,7 @@ describe("the ownership of the relay", () => {
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const relay = yield* start(broker, {
-        relay: Layer.provide(Relay.placedLayer({ retakes: true }), Placement.local)
+        relay: Layer.provide(Relay.placedLayer({ takesAgain: true }), Placement.local)
       })
       yield* append(10)
       yield* relay.awaitPosition(10)

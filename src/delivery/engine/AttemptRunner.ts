@@ -5,12 +5,11 @@
  * 1. Every job that runs gets exactly one outcome, even if its attempt is interrupted
  *
  * Gotchas
- * - A job is released, and not failed, if it could not run to its end for a reason that is not its own: its shard moves, the process
- *   stops, its plugin is not configured, or the API accepts no requests of its handler in the integration.
+ * - A job is released, and not failed, if it could not run to its end for a reason that is not its own: its shard is handed over, its
+ *   plugin is not configured, or the API accepts no requests of its handler in the integration.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { identity } from "effect/Function"
@@ -46,8 +45,6 @@ export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs, b
   const blocking = BlockingDeliveries.make()
   const { fail, succeed } = AttemptResults.make(services.deliveries, ended)
   const running = new Map<Attempt.Attempt, OwnedShard>()
-  let draining = false
-  let stopping = false
 
   const run = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: OwnedJob) {
     const { owned } = job
@@ -60,8 +57,8 @@ export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs, b
       return yield* fail(handlerQueue, job, attempt, startedAt, processEndedFailure(crashes, startedAt), 0)
     }
     const configuration = yield* configurationFor(handlerQueue, integration)
-    // the process may have begun to stop since the delivery was claimed
-    if (configuration._tag === "Failure" || draining || owned.state !== "owned") return ended.release(handlerQueue, job)
+    // the shard may have been handed over since the delivery was claimed
+    if (configuration._tag === "Failure" || owned.state !== "owned") return ended.release(handlerQueue, job)
     const { handler, plugin } = handlerQueue
     running.set(attempt, owned)
     const timeout = Job.timeoutOf(handler)
@@ -75,9 +72,9 @@ export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs, b
       watchdog.watched({ plugin: plugin.name, handler: handler.name }, noteBlocking),
       // all other deliveries wait for an isolated one, so its waits end at its time-out
       crashes < isolateAfterCrashes ? identity : Effect.raceFirst(
-        Effect.andThen(Effect.delay(Effect.sync(attempt.timer.abandonWaits), timeout), Effect.never)
+        Effect.andThen(Effect.delay(Effect.sync(attempt.timer.endWaits), timeout), Effect.never)
       ),
-      Effect.raceFirst(Effect.andThen(Deferred.await(owned.evicted), Effect.interrupt)),
+      Effect.raceFirst(Effect.andThen(owned.interrupted.await, Effect.interrupt)),
       Effect.interruptible,
       Effect.exit
     )
@@ -86,12 +83,12 @@ export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs, b
     blocking.ended(members, owned)
     const now = yield* Clock.currentTimeMillis
     if (Exit.isSuccess(exit)) return yield* succeed(handlerQueue, job, now)
-    if (attempt.timer.hasAbandoned()) {
-      if (draining || owned.state !== "owned") return ended.release(handlerQueue, job)
+    if (attempt.timer.hasEndedWait()) {
+      if (owned.state !== "owned") return ended.release(handlerQueue, job)
       const { cooldown } = CrashIsolation.limits
       return yield* fail(handlerQueue, job, attempt, startedAt, isolatedWaitFailure(now), cooldown)
     }
-    if ((stopping || owned.isEvicted) && Cause.hasInterruptsOnly(exit.cause)) return ended.release(handlerQueue, job)
+    if (owned.interrupted.isOpen() && Cause.hasInterruptsOnly(exit.cause)) return ended.release(handlerQueue, job)
     const failure = failureOf(exit.cause, timeout, now)
     const block = blockedOf(exit.cause)
     if (block !== null && blocked.add(handlerQueue.key, integration, block, now)) {
@@ -107,21 +104,12 @@ export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs, b
     /** The plugins and integrations whose configuration is incomplete. */
     unconfigured,
     /** The running attempts of the shard no longer wait for request slots. */
-    abandonWaits: (owned: OwnedShard) => {
-      for (const [{ timer }, of] of running) if (of === owned) timer.abandonWaits()
-    },
-    /** Starts no attempt from now on. Those that run no longer wait for request slots. */
-    drain: () => {
-      draining = true
-      for (const { timer } of running.keys()) timer.abandonWaits()
-    },
-    /** From now on, attempts that are interrupted are released, so that the next process delivers them. */
-    stop: () => {
-      stopping = true
+    endWaits: (owned: OwnedShard) => {
+      for (const [{ timer }, of] of running) if (of === owned) timer.endWaits()
     },
     /** The deliveries whose attempts blocked the process until it lost the shards that these owners have taken again. */
     blockedBefore: blocking.before,
-    /** Call when the shard has been taken again. */
-    retaken: blocking.retaken
+    /** Call when the shard has been taken. */
+    taken: blocking.taken
   }
 }

@@ -18,16 +18,16 @@ export const make = () => {
     add: (ids: ReadonlyArray<number>, owned: OwnedShard) => {
       for (const id of ids) blocking.set(id, owned)
     },
-    /** An attempt has ended although it blocked the process. If it was interrupted because its shard moved, it stays noted. */
+    /** An attempt has ended although it blocked the process. If it was interrupted with its shard, it stays noted. */
     ended: (ids: ReadonlyArray<number>, owned: OwnedShard) => {
-      if (owned.isEvicted) return
+      if (owned.interrupted.isOpen()) return
       for (const id of ids) if (blocking.get(id) === owned) blocking.delete(id)
     },
     /** Those that ran in the term on which the term of one of `owners` follows directly. */
     before: (owners: ReadonlyArray<Owner>): ReadonlyArray<number> =>
       [...blocking].flatMap(([id, { owner }]) => owners.some((after) => continues(after, owner)) ? [id] : []),
-    /** Call when the shard has been taken again. */
-    retaken: ({ scope }: Owner) => {
+    /** Call when the shard has been taken. */
+    taken: ({ scope }: Owner) => {
       for (const [id, { owner }] of blocking) if (owner.scope === scope) blocking.delete(id)
     }
   }

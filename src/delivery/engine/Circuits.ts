@@ -13,7 +13,7 @@ export const make = (queues: ReadonlyMap<number, HandlerQueue>, { all, releaseQu
     circuits: ClaimResult["circuits"]
   ) {
     const now = yield* Clock.currentTimeMillis
-    const unsettled = all().filter(({ owned }) => owned.state !== "dropped")
+    const unsettled = all().filter(({ owned }) => owned.state !== "gone")
     for (const [key, handlerQueue] of queues) {
       const { breaker, handler, plugin } = handlerQueue
       const own = unsettled.flatMap(({ outcome: { result } }) => result?.handler === key ? [result.failed] : [])

@@ -44,7 +44,7 @@ export interface Options extends Dispatching.Options {
    * Whether shards that another process has taken over are taken again while they are placed here. Default: false. In a fleet, that
    * process had been frozen, or does not belong to the fleet.
    */
-  readonly retakes?: boolean
+  readonly takesAgain?: boolean
   /** The accounts of the configuration. Deliveries of integrations in other accounts wait. All accounts if absent. */
   readonly accounts?: ReadonlySet<string>
 }
@@ -71,8 +71,8 @@ const make = Effect.fnUntraced(function*(
     integrationsReady = Effect.void,
     plugins,
     pollInterval = Duration.millis(250),
-    retakes = false,
-    retention
+    retention,
+    takesAgain = false
   }: Options
 ) {
   const pollMillis = Duration.toMillis(pollInterval)
@@ -93,7 +93,7 @@ const make = Effect.fnUntraced(function*(
     { store, deliveries },
     eventCache,
     worker,
-    { plugins, retakes, retention },
+    { plugins, takesAgain, retention },
     attempts
   )
   /** All registered handlers, as last read from the store. */
@@ -173,9 +173,9 @@ const make = Effect.fnUntraced(function*(
 
     /** Settles ended attempts, then claims and starts due deliveries. Returns when to run next if no event wakes the engine first. */
     const settleAndStart = Effect.fnUntraced(function*(more: boolean) {
-      worker.settled(worker.outcomes("dropped"))
+      worker.settled(worker.outcomes("gone"))
       if (isClaimUncertain) yield* releaseLostClaims
-      yield* scopes.letGo
+      yield* scopes.finishHandovers
       const unavailable = yield* services.accounts.unavailable
       const now = yield* Clock.currentTimeMillis
       if (unavailable.removed.size > 0) worker.releaseDisabled(off, unavailable)
@@ -200,7 +200,7 @@ const make = Effect.fnUntraced(function*(
       if (atOnce || (outcomes.length > 0 && scopes.dispatching()?.hasDeferredTicks() === true)) return now
       const recheckAt = unavailable.removed.size === 0 ? Infinity : now + removedRecheckMillis
       const dispatching = scopes.dispatching()
-      const polls = scopes.awaitsRetake() || (dispatching === null && owned.length > 0)
+      const polls = scopes.willTakeAgain() || (dispatching === null && owned.length > 0)
       const pollAt = polls ? now + pollMillis : Infinity
       return Math.min(next ?? Infinity, worker.wakeAt(now), dispatching?.wakeAt(now) ?? Infinity, recheckAt, pollAt)
     })
@@ -251,7 +251,7 @@ const make = Effect.fnUntraced(function*(
 
   yield* scopes.register
   const finished = yield* serve.pipe(
-    Effect.ensuring(Effect.sync(worker.stop)),
+    Effect.ensuring(Effect.sync(worker.interruptAll)),
     Effect.onExit((exit) => Scope.close(attempts, exit)),
     Effect.ensuring(Effect.sync(scopes.close)),
     Recovery.failOnDefect,
@@ -260,7 +260,7 @@ const make = Effect.fnUntraced(function*(
     Effect.forkScoped
   )
   yield* Effect.addFinalizer(() =>
-    Effect.sync(worker.drain).pipe(Effect.andThen(draining.open), Effect.andThen(Fiber.await(finished)))
+    draining.open.pipe(Effect.andThen(Effect.sync(worker.handOverAll)), Effect.andThen(Fiber.await(finished)))
   )
 
   // A new plugin starts at the newest position: it receives every event that is appended after the layer is built.

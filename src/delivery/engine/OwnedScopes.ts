@@ -1,6 +1,6 @@
 /**
- * The ownership scopes that this process owns: it takes those that are placed here, and lets them go when they move away. The owner of
- * `dispatchScope` creates the deliveries of all shards; the owner of a shard runs its deliveries.
+ * The ownership scopes that this process owns: it takes those that are placed here, and hands them over when they move away. The owner of
+ * `dispatchScope` creates the deliveries of all shards; the owner of a shard runs its deliveries. `fleet/Placement.ts` explains the verbs.
  *
  * Invariants
  * 1. If two processes deliver the same shard, only the one that took it later has any effect   (I10, X16)
@@ -20,12 +20,12 @@ import type { EventCache } from "./EventCache.ts"
 import * as PlacedScopes from "./PlacedScopes.ts"
 import type { Worker } from "./Worker.ts"
 
-/** `retakes`: whether scopes that were lost are taken again. `background`: for deleting old journals. */
+/** `takesAgain`: whether scopes that were lost are taken again. `background`: for deleting old journals. */
 export const make = (
   { deliveries, store }: { readonly store: Store["Service"]; readonly deliveries: Deliveries["Service"] },
   eventCache: EventCache,
   worker: Worker,
-  options: Dispatching.Options & { readonly retakes: boolean },
+  options: Dispatching.Options & { readonly takesAgain: boolean },
   background: Scope.Scope
 ) => {
   let dispatching: Dispatching.Dispatching | null = null
@@ -36,8 +36,8 @@ export const make = (
     if (scope !== dispatchScope) act(shardOfScope(scope))
   }
   const places = PlacedScopes.make(
-    { begin: ifShard(worker.leave), interrupt: ifShard(worker.evict), drop: ifShard(worker.drop) },
-    options.retakes
+    { handOver: ifShard(worker.handOver), interrupt: ifShard(worker.interrupt), lose: ifShard(worker.lose) },
+    options.takesAgain
   )
 
   /** Another process has taken these scopes over, although they are still placed here: this process was frozen. */
@@ -46,7 +46,7 @@ export const make = (
       const { scope } = owner
       yield* places.lose(owner)
       if (scope === dispatchScope) dispatching = null
-      else worker.drop(shardOfScope(scope))
+      else worker.lose(shardOfScope(scope))
     }
     if (owners.length === 0) return
     yield* Effect.annotateLogs(Effect.logWarning("another process delivers in place of this one"), {
@@ -64,7 +64,7 @@ export const make = (
 
   const beginDispatching = Effect.gen(function*() {
     const owner = places.ownerOf(dispatchScope)
-    // the scope may have left and come back in the meantime
+    // the scope may have moved away and come back in the meantime
     if (owner !== dispatching?.owner) dispatching = null
     if (owner === null || dispatching !== null) return
     const begun = Dispatching.begin({ store, deliveries }, eventCache, owner, options, background)
@@ -98,11 +98,12 @@ export const make = (
       yield* takeShards
     }),
     lose,
-    /** Settles ended attempts of the shards that are leaving, and lets each shard go once all its attempts have ended. */
-    letGo: Effect.gen(function*() {
-      const ended = worker.outcomes("leaving")
-      if (ended.length > 0) {
-        const owners = worker.shards("leaving").map(({ owner }) => owner)
+    /** Settles ended attempts of the shards that are leaving, and ends the handover of each shard whose attempts have all ended. */
+    finishHandovers: Effect.gen(function*() {
+      const owners = worker.shards("leaving").map(({ owner }) => owner)
+      // without outcomes too: this transaction shows whether another process has taken a shard over
+      if (owners.length > 0) {
+        const ended = worker.outcomes("leaving")
         const { circuits, lost } = yield* deliveries.settleAndClaim(owners, ended.map(({ outcome }) => outcome), [])
         worker.settled(ended)
         yield* worker.updateCircuits(ended, circuits)
@@ -110,12 +111,7 @@ export const make = (
       }
       for (const place of places.all()) {
         if (place.state !== "leaving") continue
-        if (place.scope !== dispatchScope) {
-          const shard = shardOfScope(place.scope)
-          if (!worker.hasLeft(shard)) continue
-          worker.drop(shard)
-        }
-        places.leave(place)
+        if (place.scope === dispatchScope || worker.removeIfIdle(shardOfScope(place.scope))) places.remove(place)
       }
     }),
     /** Null if this process does not create the deliveries. */
@@ -132,7 +128,7 @@ export const make = (
       return shards.every(({ state }) => state === "lost") ? shards[0]?.owner ?? null : null
     },
     /** Whether a scope that was lost will be taken again. */
-    awaitsRetake: places.awaitsRetake,
+    willTakeAgain: places.willTakeAgain,
     /** Returns when a scope has come or is leaving since the last `take`. */
     awaitChange: places.awaitChange,
     close: places.close

@@ -4,7 +4,7 @@
  * Gotchas
  * - Another process may take a scope that is placed here: a process that was frozen just before it took the scope and now resumes, or a
  *   process that is not part of the fleet. So a scope that was lost although it is still placed here is taken again after
- *   `retakeAfterMillis`. This is done only if the processes have a common placement: otherwise they would take the scopes from each other
+ *   `takeAgainAfterMillis`. This is done only if the processes have a common placement: otherwise they would take the scopes from each other
  *   forever.
  */
 import * as Arr from "effect/Array"
@@ -20,17 +20,17 @@ import type { Owner } from "../../store/State.ts"
 import type { Store, StoreError } from "../../store/Store.ts"
 
 /** When a scope that was lost is taken again, if it is still placed here. */
-const retakeAfterMillis = 10_000
+const takeAgainAfterMillis = 10_000
 /**
- * How long running attempts may continue when their shard moves. Then they are interrupted, and may take as long as `evictionTime`. The
- * next process has the rest of two seconds to notice and to take the shard.
+ * How long running attempts may continue when their shard is handed over. Then they are interrupted, and may take as long as
+ * `interruptTime`. The next process has the rest of two seconds to notice and to take the shard.
  */
-const leaveTime = "1100 millis"
-const evictionTime = "400 millis"
+const handoverTime = "1100 millis"
+const interruptTime = "400 millis"
 
 const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
-/** A scope that is placed in this process, from its arrival until it has left. If it comes back, it is another `PlacedScope`. */
+/** A scope that is placed in this process, until its handover has ended. If it comes back, it is another `PlacedScope`. */
 export interface PlacedScope {
   readonly scope: string
   /** Null if the scope is not taken yet. */
@@ -43,44 +43,45 @@ export interface PlacedScope {
   lostAt: number
 }
 
-/** The steps of the engine when a scope moves away. Afterwards it calls `leave`; after a time limit the move continues without that. */
-export interface Mover {
+/** The steps of a handover. The engine calls `remove` once the work of the scope has ended, and each time limit leads to the next step. */
+export interface Steps {
   /** Starts nothing more for the scope. */
-  readonly begin: (scope: string) => void
+  readonly handOver: (scope: string) => void
   readonly interrupt: (scope: string) => void
   /** The next owner may act from now on. */
-  readonly drop: (scope: string) => void
+  readonly lose: (scope: string) => void
 }
 
-/** `retakes`: whether scopes that were lost are taken again. */
-export const make = (mover: Mover, retakes: boolean) => {
+/** `takesAgain`: whether scopes that were lost are taken again. */
+export const make = (steps: Steps, takesAgain: boolean) => {
   const places = new Map<string, PlacedScope>()
   const changed = Latch.makeUnsafe(false)
   let isClosed = false
 
-  const leave = (place: PlacedScope) => {
+  /** The next process may take the scope. */
+  const remove = (place: PlacedScope) => {
     if (places.get(place.scope) === place) places.delete(place.scope)
     Deferred.doneUnsafe(place.gone, Exit.void)
   }
 
   /** Runs when the scope moves. Returns once the attempts of the scope have ended, or when their time is up. */
-  const moveAway = Effect.fnUntraced(function*(place: PlacedScope) {
+  const handOver = Effect.fnUntraced(function*(place: PlacedScope) {
     // a transaction that took the scope later would take it from the next owner
     if (place.taking !== null) yield* Deferred.await(place.taking)
-    if (isClosed || place.state === "lost" || place.owner === null) return leave(place)
+    if (isClosed || place.state === "lost" || place.owner === null) return remove(place)
     place.state = "leaving"
-    mover.begin(place.scope)
+    steps.handOver(place.scope)
     changed.openUnsafe()
     const gone = Deferred.await(place.gone)
-    yield* Effect.timeoutOption(gone, leaveTime)
-    // after it has left, the scope may be placed here again
+    yield* Effect.timeoutOption(gone, handoverTime)
+    // afterwards the scope may be placed here again
     if (places.get(place.scope) !== place) return
-    mover.interrupt(place.scope)
+    steps.interrupt(place.scope)
     changed.openUnsafe()
-    yield* Effect.timeoutOption(gone, evictionTime)
+    yield* Effect.timeoutOption(gone, interruptTime)
     if (places.get(place.scope) !== place) return
-    mover.drop(place.scope)
-    leave(place)
+    steps.lose(place.scope)
+    remove(place)
   })
 
   const stay = (scope: string): Effect.Effect<never> =>
@@ -96,7 +97,7 @@ export const make = (mover: Mover, retakes: boolean) => {
       places.set(scope, place)
       changed.openUnsafe()
       // in a fiber of its own, because a finalizer cannot be interrupted, so time limits do not work in it
-      return Effect.ensuring(Effect.never, Effect.flatMap(Effect.forkDetach(moveAway(place)), Fiber.await))
+      return Effect.ensuring(Effect.never, Effect.flatMap(Effect.forkDetach(handOver(place)), Fiber.await))
     })
 
   return {
@@ -111,7 +112,7 @@ export const make = (mover: Mover, retakes: boolean) => {
       Effect.flatMap(monotonicMillis, (now) => {
         changed.closeUnsafe()
         for (const place of places.values()) {
-          if (!retakes || place.state !== "lost" || now - place.lostAt < retakeAfterMillis) continue
+          if (!takesAgain || place.state !== "lost" || now - place.lostAt < takeAgainAfterMillis) continue
           place.state = "here"
           place.owner = null
         }
@@ -135,7 +136,7 @@ export const make = (mover: Mover, retakes: boolean) => {
       return place?.state === "here" ? place.owner : null
     },
     /**
-     * Notes that another process has taken over the scope from this owner. While the store was slow, the scope may have left and come
+     * Notes that another process has taken over the scope from this owner. While the store was slow, the scope may have moved away and come
      * back: then it has another owner, or is not taken yet.
      */
     lose: (owner: Owner): Effect.Effect<void> =>
@@ -145,17 +146,17 @@ export const make = (mover: Mover, retakes: boolean) => {
         if (place.state === "here") {
           place.state = "lost"
           place.lostAt = now
-        } else leave(place)
+        } else remove(place)
       }),
     /** Whether a scope that was lost will be taken again. */
-    awaitsRetake: (): boolean => retakes && [...places.values()].some(({ state }) => state === "lost"),
-    leave,
+    willTakeAgain: (): boolean => takesAgain && [...places.values()].some(({ state }) => state === "lost"),
+    remove,
     /** Returns when a scope has come or is leaving since the last `take`. */
     awaitChange: changed.await,
-    /** From now on every scope moves away at once. */
+    /** From now on every handover ends at once. */
     close: () => {
       isClosed = true
-      for (const place of places.values()) leave(place)
+      for (const place of places.values()) remove(place)
     }
   }
 }

@@ -200,10 +200,26 @@ export const make = (
     isolatedDue: boolean
   ): boolean => isolation.onClaimed(now, mode, claimed.length > 0, isolatedDue, isFree())
 
-  /** Gives up a shard that another process has taken over: its attempts end, and nothing is settled. */
-  const drop = (shard: number) => {
-    const owned = shards.drop(shard)
-    if (owned !== undefined) releaseJobsOf(owned)
+  /** Starts nothing more of the shard, so that it can move. Its running attempts continue, unless they wait for a request slot. */
+  const handOver = (shard: number) => {
+    const owned = shards.get(shard)
+    if (owned === undefined) return
+    owned.state = "leaving"
+    releaseJobsOf(owned)
+    attempts.endWaits(owned)
+  }
+
+  /** Interrupts the running attempts of the shard; they are released. */
+  const interrupt = (shard: number) => void shards.get(shard)?.interrupted.openUnsafe()
+
+  /** Another process owns the shard, or may take it from now on: its attempts are interrupted, and nothing is settled. */
+  const lose = (shard: number) => {
+    const owned = shards.get(shard)
+    if (owned === undefined) return
+    shards.remove(shard)
+    owned.state = "gone"
+    owned.interrupted.openUnsafe()
+    releaseJobsOf(owned)
   }
 
   return {
@@ -213,31 +229,31 @@ export const make = (
     releaseDisabled,
     start,
     addShard: (owner: Owner) => {
-      attempts.retaken(owner)
+      attempts.taken(owner)
       shards.add(owner)
     },
     /** The deliveries whose attempts blocked the process until it lost the shards that these owners have taken again. */
     blockedBefore: attempts.blockedBefore,
     shards: (state: OwnedShard["state"]) => shards.all(state),
-    drop,
-    /** Starts nothing more of the shard, so that it can move. Its running attempts continue, unless they wait for a request slot. */
-    leave: (shard: number) => {
-      const owned = shards.leave(shard)
-      if (owned === undefined) return
-      releaseJobsOf(owned)
-      attempts.abandonWaits(owned)
-    },
-    /** Interrupts the running attempts of the shard; they are released. */
-    evict: shards.evict,
-    /** True if no attempt of the shard is running, and all outcomes are settled. */
-    hasLeft: (shard: number): boolean => {
+    handOver,
+    interrupt,
+    lose,
+    /** Hands over every shard, because this process stops. */
+    handOverAll: () => shards.numbers().forEach(handOver),
+    /** From now on, attempts that are interrupted are released, so that the next process delivers them. */
+    interruptAll: () => shards.numbers().forEach(interrupt),
+    /** Removes a shard that is handed over, once all its attempts have ended and their outcomes are settled. Returns whether it was removed. */
+    removeIfIdle: (shard: number): boolean => {
       const owned = shards.get(shard)
-      return owned === undefined || (owned.jobs === 0 && ended.all().every((outcome) => outcome.owned !== owned))
+      if (owned === undefined) return true
+      if (owned.jobs > 0 || ended.all().some((outcome) => outcome.owned === owned)) return false
+      shards.remove(shard)
+      return true
     },
     ownsShard: (shard: number): boolean => shards.get(shard) !== undefined,
     /**
-     * The outcomes of shards in this state that `settled` has not removed yet, oldest first. Those of dropped shards are not settled in
-     * the store, but the end of a job leaves room for another.
+     * The outcomes of shards in this state that `settled` has not removed yet, oldest first. Those of shards that are gone are not
+     * settled in the store, but the end of a job leaves room for another.
      */
     outcomes: (state: OwnedShard["state"]): ReadonlyArray<OwnedOutcome> =>
       ended.all().filter(({ owned }) => owned.state === state),
@@ -262,13 +278,6 @@ export const make = (
     isIdle: () => ended.all().length === 0 && isFree(),
     /** When isolation changes, or deliveries that waited for the API are tried again. */
     wakeAt: (now: number) => Math.min(isolation.wakeAt(now), blocked.wakeAt(now)),
-    /** Starts nothing more. Running attempts continue, unless they wait for a request slot. */
-    drain: () => {
-      attempts.drain()
-      releaseQueues()
-    },
-    /** From now on, attempts that are interrupted are released, so that the next process delivers them. */
-    stop: attempts.stop,
     status: () =>
       [...queues.values()].map(({ handler, inFlight, key, plugin, queued }) => ({
         key,

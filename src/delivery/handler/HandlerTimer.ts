@@ -22,7 +22,7 @@ export const make = () => {
   let waiting = 0
   let since = 0
   let waited = 0
-  let hasAbandoned = false
+  let hasEndedWait = false
 
   const begin = Effect.map(now, (at) => {
     if (waiting++ > 0) return
@@ -37,7 +37,7 @@ export const make = () => {
   const waitedBy = (at: number): number => waiting === 0 ? waited : waited + at - since
 
   const abort = Effect.suspend(() => {
-    hasAbandoned = true
+    hasEndedWait = true
     return Effect.fail(
       new SlotWaitAborted({ message: "not sent: the process is stopping, and the next process repeats the delivery" })
     )
@@ -59,13 +59,13 @@ export const make = () => {
 
   return {
     whilePaused,
-    /** Runs a wait with the timer paused. Fails once `abandonWaits` was called and every write that was sent has its response. */
+    /** Runs a wait with the timer paused. Fails once `endWaits` was called and every write that was sent has its response. */
     waiting: (wait: Effect.Effect<void>): Effect.Effect<void, SlotWaitAborted> =>
       whilePaused(() =>
         Effect.raceFirst(Effect.andThen(Effect.andThen(stopping.await, writesDone.await), abort), wait)
       ),
     /**
-     * Call this with 1 when a write is sent, and with -1 when it has its response. No wait is abandoned in between, because that could
+     * Call this with 1 when a write is sent, and with -1 when it has its response. No wait is ended in between, because that could
      * interrupt the write.
      */
     trackSent: (by: 1 | -1) => {
@@ -88,9 +88,9 @@ export const make = () => {
         }
       }),
     /** Ends every wait, including later ones. */
-    abandonWaits: () => stopping.openUnsafe(),
-    /** Whether a wait was ended by `abandonWaits`. */
-    hasAbandoned: () => hasAbandoned
+    endWaits: () => stopping.openUnsafe(),
+    /** Whether `endWaits` ended a wait. */
+    hasEndedWait: () => hasEndedWait
   }
 }
 

@@ -2,25 +2,28 @@
  * Performs the writes that a handler requests: records each one, sends it, and resolves writes whose outcome is unknown.
  *
  * Invariants
- * 1. A write is sent only after its intent is committed. The same transaction checks the attempt's claim and the write switch. It runs
- *    each time the request has its slot and is about to be sent; `source/SendAttempt.ts` limits the delay between this transaction and the
- *    sending of the request   (X16, L5)
- * 2. A write that has a result is never sent again. A write that has an intent and no result is sent again only if the write is
- *    safe to repeat, the handler allows it, or the API shows that it had no effect   (L4, L5)
- * 3. A write that certainly had no effect leaves no intent
- * 4. A write that waits for a request slot, even between two tries, has no intent. A process that dies or stops during the wait has not
- *    sent the write   (L4)
- * 5. While the outcome of a write that must not be repeated is unknown, no write with different content is sent in its place   (L5)
+ * 1. A write is sent only after its intent is committed. The same transaction checks the attempt's claim and the write switch. So no
+ *    replaced process writes (X16), and no write is sent without a trace (L5)
+ * 2. A write that has a result is never sent again   (L4)
+ * 3. A write whose outcome is unknown is sent again only in three cases: it is safe to repeat, the handler allows it, or the API shows that
+ *    it had no effect   (L5)
+ * 4. A write that certainly had no effect leaves no intent
+ * 5. A write that waits for a request slot has no intent, so a process that dies during the wait has not sent it   (L4)
+ * 6. While the outcome of a write that must not be repeated is unknown, no write with different content is sent in its place   (L5)
  *
  * Details
- * Whether a write is sent again is decided in these steps:
- * - `perform` asks the journal, which knows writes that have a result, that may not start, or whose outcome is unknown
- * - `source/UnifiedApi.ts` waits for a request slot, and `source/SendAttempt.ts` commits the intent (`before`) and sends the request
- * - `source/Failures.ts` classifies a failure. If it proves that the API did nothing (`hasNoEffect`), the intent is withdrawn and the client
- *   may try again. Otherwise the client tries again only if the write's `resendPolicy` (`api/Writes.ts`) is `safe`, and the failure that
- *   remains is `OutcomeUnknown`
- * - The next attempt finds the intent without a result: `resolveUnknown` repeats the write, looks for its effect or leaves it to an operator,
- *   as `onUnknownOf` (`WriteIntent.ts`) says
+ * These steps decide whether a write is sent again:
+ *
+ * | step                    | what it does                                                                                    |
+ * | ----------------------- | ----------------------------------------------------------------------------------------------- |
+ * | `perform`               | asks the journal whether the write has a result, may not start, or has an unknown outcome       |
+ * | `source/UnifiedApi.ts`  | waits for a request slot                                                                        |
+ * | `source/SendAttempt.ts` | commits the intent (`before`), then sends the request within a time limit                       |
+ * | `source/Failures.ts`    | Decides whether a failure proves that the API did nothing (`hasNoEffect`). If so, the intent is |
+ * |                         | withdrawn, and the client may try again. If not, it tries again only a write that is `safe`     |
+ * |                         | (`resendPolicy` in `api/Writes.ts`). The failure that remains is `OutcomeUnknown`.              |
+ * | `resolveUnknown`        | In the next attempt, does what `onUnknownOf` says: it repeats the write, looks for its effect,  |
+ * |                         | or leaves it to an operator.                                                                    |
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -125,11 +128,11 @@ export const make = (services: Services, attempt: Attempt) => {
     return {
       onEnd: Effect.sync(() => setSending(false)),
       before: Effect.gen(function*() {
-        // the store may have committed the intent before it failed; the write was not sent, so the intent is withdrawn
+        // If this fails, the store may still have committed the intent. The write was not sent, so the intent is withdrawn.
         const intent = intentOf(attempt, key, wanted, { allowRepeat: allowRepeat || hasIntent, counted: hasIntent })
         const outcome = yield* Effect.tapError(begin(intent), () => Effect.ignore(withdraw))
         if (outcome._tag !== "Begun") return yield* Effect.fail(new NotBegun(outcome))
-        // the attempt may have ended during the transaction; this code may be left over from that attempt, and only waited for the transaction
+        // The attempt may have ended while its transaction was waiting. Then nothing may be sent.
         yield* Effect.tapError(attempt.ensureRunning, () => Effect.ignore(withdraw))
         hasIntent = true
         setSending(true)
@@ -244,7 +247,7 @@ export const make = (services: Services, attempt: Attempt) => {
       case "NotDone":
         return yield* perform(key, wanted, true)
       case "Done": {
-        // only the attempt that started a write last can store its result, so this attempt starts the write without sending it
+        // This attempt commits the intent again without sending, because only the attempt that committed it last may store the result.
         const outcome = yield* begin(intentOf(attempt, key, wanted, { allowRepeat: true, counted: false }))
         if (outcome._tag === "Begun") yield* finish(key, write, verification.data)
         return verification.data

@@ -2,8 +2,11 @@
  * The identity of a write in the journal, and the intent that is committed before the write is sent. Pure.
  *
  * Details
- * The step of a write is named `<path><write>:<target>:<body>`. The part before the body is the identity of the request: two writes
- * with the same target and different content have the same one.
+ * | identity      | is made of                          | two writes have the same one if                                     |
+ * | ------------- | ----------------------------------- | ------------------------------------------------------------------- |
+ * | step name     | `<path><write>:<target>:<body>`     | they are in the same step, and nothing differs                      |
+ * | request       | `<write>:<target>:`                 | they have the same target; their content may differ                 |
+ * | same request  | request, and the scope of its step  | a named step for one record repeats the write, with any content     |
  */
 import * as Schema from "effect/Schema"
 import { hash } from "node:crypto"
@@ -43,10 +46,15 @@ export const scopedIdentityOf = <W extends WriteName>(
   wanted: RequestedWrite<W>
 ): string => `${dedupKey} ${requestIdentityOf(wanted)}`
 
-/** False for a tick, and for a batch with several records. */
+/** False for a tick, and for a batch of several records. */
 export const isForOneRecord = ({ record }: Attempt): boolean => record !== null && record !== "tick"
 
-/** In a named step for one record, two writes of the same kind to the same target are the same write, even if their content differs. */
+/**
+ * Whether a write with the same request identity is this write, even if its content differs. That is so if all of these hold:
+ * - the write is in a named step
+ * - the attempt is for one record
+ * - the step runs once for this record, or once for this event
+ */
 const isSameRequest = (
   attempt: Attempt,
   { keepForever, dedupKeys: [dedupKey], step }: StepKey,

@@ -266,7 +266,7 @@ export class Process {
       ...(this.keyed === null ? {} : { processingOf: ({ model }) => Processing.defaultProcessing(model as Model) })
     })
     const service = Layer.provideMerge(this.#forgetting(), capture).pipe(
-      Layer.merge(Relay.placedLayer({ progressEvery: "10 minutes", retakes: simulatedPlacement !== null })),
+      Layer.merge(Relay.placedLayer({ progressEvery: "10 minutes", takesAgain: simulatedPlacement !== null })),
       Layer.merge(this.#engine()),
       Layer.provideMerge(
         simulatedPlacement === null ? Placement.local : Layer.succeed(Placement, simulatedPlacement.of(this))

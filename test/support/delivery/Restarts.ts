@@ -373,7 +373,7 @@ export const run = Effect.fnUntraced(function*(size: Size) {
     yield* Effect.forkDetach(
       Layer.buildWithScope(
         Layer.provide(
-          DeliveryEngine.layer({ plugins, retention: Duration.days(7), retakes: fleet !== null }),
+          DeliveryEngine.layer({ plugins, retention: Duration.days(7), takesAgain: fleet !== null }),
           Layer.merge(ports, fleet === null ? Placement.local : placement.layer(id))
         ),
         scope

@@ -271,7 +271,7 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
               plugins,
               retention: Duration.days(7),
               integrationsReady,
-              retakes: fleet !== null,
+              takesAgain: fleet !== null,
               ...rig.accounts === null ? {} : { accounts: rig.accounts }
             }).pipe(
               Layer.provide(Layer.succeed(Deliveries, tracked)),

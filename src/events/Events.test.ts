@@ -4,7 +4,7 @@ import * as Schema from "effect/Schema"
 import { entries, entry } from "../../test/integration/publish/Entries.ts"
 import { cloudEventTextOf, type LogEntry } from "../domain/ChangeEvent.ts"
 import { toRecord } from "../publish/kafka/driver/Headers.ts"
-import { type KafkaMessage, makeEncoder, progressMessage } from "../publish/kafka/KafkaMessage.ts"
+import { type Format, type KafkaMessage, makeEncoder, progressMessage } from "../publish/kafka/KafkaMessage.ts"
 import * as Events from "./Events.ts"
 
 const identity = { store: "k3f9a2c1", generation: 1 }
@@ -16,8 +16,8 @@ const hire: LogEntry = {
   transitions: JSON.stringify([{ name: "hired", from: "PENDING", to: "HIRED" }])
 }
 
-const sent = (entry: LogEntry, limit = 1_000_000): ReadonlyArray<KafkaMessage> =>
-  makeEncoder({ identity, topic: "rollcall.{model}", state: true, limitOf: () => limit })(entry).messages
+const sent = (entry: LogEntry, limit = 1_000_000, format: Format = "cloudevents"): ReadonlyArray<KafkaMessage> =>
+  makeEncoder({ identity, topic: "rollcall.{model}", state: true, format, limitOf: () => limit })(entry).messages
 
 const received = ({ headers, value }: KafkaMessage) => ({
   headers: Object.fromEntries(Object.entries(toRecord(headers)).map(([name, text]) => [name, Buffer.from(text)])),
@@ -196,6 +196,11 @@ describe("rollcall/events", () => {
       assert.match(String(error), /\/version/)
       assert.notInclude(String(error), "Ada")
     }
+  })
+
+  it("an envelope of Debezium's form is rejected with the name of that form", () => {
+    const [envelope] = sent(hire, 1_000_000, "debezium")
+    assert.throws(() => Events.fromKafka(received(envelope!)), /debezium/)
   })
 
   it("properties that a newer version adds anywhere are accepted and left out", () => {

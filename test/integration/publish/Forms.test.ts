@@ -2,48 +2,21 @@ import { assert } from "@effect/vitest"
 import { Ajv } from "ajv"
 import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { randomUUID } from "node:crypto"
 import * as Events from "../../../src/events/Events.ts"
 import { envelopeSchemaDocumentOf } from "../../../src/publish/kafka/Debezium.ts"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
-import { progressTopicOf, stateTopicOf, topicOf } from "../../../src/publish/kafka/TopicNames.ts"
-import { Sink } from "../../../src/publish/Sink.ts"
+import { progressTopicOf, topicOf } from "../../../src/publish/kafka/TopicNames.ts"
 import * as Broker from "../kafka/Broker.ts"
-import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
+import { describeWithDrivers } from "../kafka/Drivers.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import { login, type TestRegistry, testRegistry } from "../kafka/TestRegistry.ts"
 import { entries, entry } from "./Entries.ts"
+import { newStore, newTemplate, opened, optionsOf, sinkOf, stream } from "./Publishing.ts"
 
 const missing = Broker.missing ?? Kcat.missing
 
-const stream = { integration: "greenhouse:acme", model: "ats.tag" } as const
-const fresh = () => ({
-  topic: `forms-${randomUUID()}.{model}`,
-  identity: { store: randomUUID().replaceAll("-", ""), generation: 1 }
-})
-type Options = Partial<KafkaSink.KafkaOptions> & { readonly topic: string }
-
-const complete = (options: Options) =>
-  Effect.map(
-    Broker.Broker,
-    ({ brokers }) => ({
-      brokers,
-      ssl: false,
-      transactions: true,
-      driver: currentDriver(),
-      streams: [stream],
-      ...options
-    })
-  )
-const sinkOf = (options: Options) =>
-  Effect.flatMap(
-    complete(options),
-    (all) => Effect.map(Layer.build(KafkaSink.layer(all)), (context) => Context.get(context, Sink))
-  )
 const messagesIn = (topic: string) => Effect.flatMap(Broker.Broker, ({ brokers }) => Kcat.read(brokers, topic))
 
 const validator = (schema: object, ajv = new Ajv2020({ strict: false })) => {
@@ -66,9 +39,7 @@ const unframed = (payload: string | null) => {
 describeWithDrivers("the form of values", missing, Broker.layer, (it) => {
   it.effect("debezium: every change is an envelope with its operation, and a deleted record's key gets a tombstone", () =>
     Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const sink = yield* sinkOf({ topic, format: "debezium", state: true })
-      yield* sink.open(identity)
+      const { identity, read, sink, states: stateTopic } = yield* opened({ format: "debezium", state: true })
       const changes = [
         { ...entry({ position: 1, id: "old", version: 1 }), origin: "backfill" as const },
         entry({ position: 2, id: "new", version: 1 }),
@@ -76,7 +47,7 @@ describeWithDrivers("the form of values", missing, Broker.layer, (it) => {
         entry({ position: 4, id: "new", version: 3, kind: "deleted" })
       ]
       yield* sink.publish(identity, changes)
-      const messages = yield* messagesIn(topicOf(topic, stream))
+      const messages = yield* read()
       const validate = validator(envelopeSchemaDocumentOf("ats.tag"))
       const envelopes = messages.flatMap(({ payload }) => payload === null ? [] : [JSON.parse(payload)])
       for (const envelope of envelopes) assert.isTrue(validate(envelope), JSON.stringify(validate.errors))
@@ -101,24 +72,20 @@ describeWithDrivers("the form of values", missing, Broker.layer, (it) => {
       const updated = JSON.parse(ofNew[1]!.payload!)
       assert.deepStrictEqual([updated.before.version, updated.after.version], [1, 2])
       // the state topic has the same form with every format
-      const states = yield* messagesIn(stateTopicOf(topic, stream))
+      const states = yield* read(stateTopic)
       assert.strictEqual(states.filter(({ payload }) => payload === null).length, 1)
       assert.strictEqual(states[0]!.headers["ce_type"], "rollcall.ats.tag.state")
     }))
 
   it.effect("debezium: tombstones can be left out, and an envelope too large for the topic has the event's address", () =>
     Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const sink = yield* sinkOf({ topic, format: "debezium", tombstones: false })
-      yield* sink.open(identity)
+      const { identity, read, sink } = yield* opened({ format: "debezium", tombstones: false })
       const large = JSON.stringify({ id: "r", text: "x".repeat(1_200_000) })
       yield* sink.publish(identity, [
         entry({ position: 1, id: "r", version: 1, after: large }),
         entry({ position: 2, id: "r", version: 2, kind: "deleted" })
       ])
-      const [stub, deleted, ...others] = (yield* messagesIn(topicOf(topic, stream))).map(({ payload }) =>
-        JSON.parse(payload ?? "null")
-      )
+      const [stub, deleted, ...others] = (yield* read()).map(({ payload }) => JSON.parse(payload ?? "null"))
       assert.deepStrictEqual(others, [])
       assert.strictEqual(deleted.op, "d")
       assert.deepInclude(stub, { op: "c", before: null, after: null })
@@ -126,38 +93,30 @@ describeWithDrivers("the form of values", missing, Broker.layer, (it) => {
       assert.isTrue(validator(envelopeSchemaDocumentOf("ats.tag"))(stub))
     }))
 
-  it.effect("rollcall/events says that an envelope is not a CloudEvent", () =>
-    Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const sink = yield* sinkOf({ topic, format: "debezium" })
-      yield* sink.open(identity)
-      yield* sink.publish(identity, entries(1, 1))
-      const [message] = yield* messagesIn(topicOf(topic, stream))
-      const { headers, payload } = message!
-      assert.throws(() => Events.fromKafka({ headers, value: payload }), /debezium/)
-    }))
-
   it.effect("a topic with events keeps its form: another one is refused until the store is adopted", () =>
     Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const sink = yield* sinkOf({ topic })
-      yield* sink.open(identity)
+      const { identity, sink, topic } = yield* opened()
       yield* sink.publish(identity, entries(1, 3))
       const { reason } = yield* Effect.flip(
-        Effect.flatMap(sinkOf({ topic, format: "debezium" }), (sink) => sink.open(identity))
+        Effect.flatMap(sinkOf({ topic, format: "debezium", streams: [stream] }), (sink) => sink.open(identity))
       )
       assert.strictEqual(reason._tag, "Refused")
       assert.include(reason.message, "holds 3 events in the default form")
       assert.include(reason.hint, "kafka.format")
-      const inspected = yield* KafkaSink.inspect(yield* complete({ topic, format: "debezium" }), identity)
+      const inspected = yield* KafkaSink.inspect(
+        yield* optionsOf({ topic, format: "debezium", streams: [stream] }),
+        identity
+      )
       assert.include(inspected.blocker?.message, "holds 3 events in the default form")
       // as before: continues; in a later generation: allowed
       assert.strictEqual((yield* sink.open(identity))?.position, 3)
       const adopted = { ...identity, generation: 2 }
-      const other = yield* sinkOf({ topic, format: "debezium" })
+      const other = yield* sinkOf({ topic, format: "debezium", streams: [stream] })
       yield* other.open(adopted)
       yield* other.publish(adopted, entries(1, 1))
-      const back = yield* Effect.flip(Effect.flatMap(sinkOf({ topic }), (sink) => sink.open(adopted)))
+      const back = yield* Effect.flip(
+        Effect.flatMap(sinkOf({ topic, streams: [stream] }), (sink) => sink.open(adopted))
+      )
       assert.include(back.message, "1 events in Debezium's form")
     }))
 
@@ -165,17 +124,20 @@ describeWithDrivers("the form of values", missing, Broker.layer, (it) => {
     Effect.gen(function*() {
       const registry = yield* testRegistry
       for (const format of ["cloudevents", "debezium"] as const) {
-        const { identity, topic } = fresh()
-        const sink = yield* sinkOf({ topic, format, state: true, schemaRegistry: registryOf(registry) })
-        yield* sink.open(identity)
+        const schemaRegistry = registryOf(registry)
+        const { events, identity, options, read, sink, states, topic } = yield* opened({
+          format,
+          state: true,
+          schemaRegistry
+        })
         yield* sink.publish(identity, [
           ...entries(1, 3),
           entry({ position: 4, id: "r0", version: 2, kind: "deleted" })
         ])
         yield* sink.publishProgress(identity, [{ ...stream, generation: 1, completeTo: 0, position: 4, at: 0 }])
-        const topics = [topicOf(topic, stream), stateTopicOf(topic, stream), progressTopicOf(topic)]
+        const topics = [events, states, progressTopicOf(topic)]
         for (const name of topics) {
-          const messages = (yield* messagesIn(name)).filter(({ payload }) => payload !== null)
+          const messages = (yield* read(name)).filter(({ payload }) => payload !== null)
           assert.isAbove(messages.length, 0)
           for (const message of messages) {
             const { id, value } = unframed(message.payload)
@@ -185,13 +147,13 @@ describeWithDrivers("the form of values", missing, Broker.layer, (it) => {
             assert.isTrue(validate(value), `${name}: ${JSON.stringify(validate.errors)}`)
           }
         }
-        const [event] = yield* messagesIn(topics[0]!)
+        const [event] = yield* read()
         if (format === "cloudevents") {
           assert.strictEqual(Events.fromKafka({ headers: event!.headers, value: event!.payload }).version, 1)
         }
         // a second process finds the same ids, and its checkpoint
         const count = registry.schemas.size
-        const next = yield* sinkOf({ topic, format, state: true, schemaRegistry: registryOf(registry) })
+        const next = yield* sinkOf(options)
         assert.strictEqual((yield* next.open(identity))?.position, 4)
         assert.strictEqual(registry.schemas.size, count)
       }
@@ -200,8 +162,8 @@ describeWithDrivers("the form of values", missing, Broker.layer, (it) => {
   it.effect("nothing is published while the registry does not respond, and all events in order afterwards", () =>
     Effect.gen(function*() {
       const registry = yield* testRegistry
-      const { identity, topic } = fresh()
-      const sink = yield* sinkOf({ topic, schemaRegistry: registryOf(registry) })
+      const [identity, topic] = [newStore(), newTemplate()]
+      const sink = yield* sinkOf({ topic, streams: [stream], schemaRegistry: registryOf(registry) })
       yield* registry.stop
       const closed = yield* Effect.flip(sink.open(identity))
       assert.strictEqual(closed.reason._tag, "Unreachable")
@@ -230,13 +192,20 @@ describeWithDrivers("the form of values", missing, Broker.layer, (it) => {
   it.effect("a refused login or schema is reported with what to do, by the sink and by doctor's inspection", () =>
     Effect.gen(function*() {
       const registry = yield* testRegistry
-      const { identity, topic } = fresh()
-      const wrong = { topic, schemaRegistry: registryOf(registry, "wr0ng-pass") }
-      const failures = [
-        yield* Effect.flip(Effect.flatMap(sinkOf(wrong), (sink) => sink.open(identity))),
-        yield* Effect.flip(Effect.flatMap(complete(wrong), (all) => KafkaSink.inspect(all, identity)))
-      ]
-      for (const error of failures) {
+      const [identity, topic] = [newStore(), newTemplate()]
+      const openFails = (own: Parameters<typeof sinkOf>[0]) =>
+        Effect.flip(Effect.flatMap(sinkOf({ streams: [stream], topic, ...own }), (sink) => sink.open(identity)))
+      const failuresOf = (own: Parameters<typeof sinkOf>[0]) =>
+        Effect.all([
+          openFails(own),
+          Effect.flip(
+            Effect.flatMap(
+              optionsOf({ streams: [stream], topic, ...own }),
+              (all) => KafkaSink.inspect(all, identity)
+            )
+          )
+        ])
+      for (const error of yield* failuresOf({ schemaRegistry: registryOf(registry, "wr0ng-pass") })) {
         assert.strictEqual(error.reason._tag, "Refused")
         assert.match(error.message, /answered with status 401.*kafka\.schemaRegistry\.username/)
         assert.notInclude(error.message, "wr0ng-pass")
@@ -244,21 +213,16 @@ describeWithDrivers("the form of values", missing, Broker.layer, (it) => {
       const subject = `${progressTopicOf(topic)}-value`
       registry.schemas.set(1, { schema: "{}", subjects: new Set([subject]) })
       registry.compatible = false
-      const right = { topic, schemaRegistry: registryOf(registry) }
-      const refusals = [
-        yield* Effect.flip(Effect.flatMap(sinkOf(right), (sink) => sink.open(identity))),
-        yield* Effect.flip(Effect.flatMap(complete(right), (all) => KafkaSink.inspect(all, identity)))
-      ]
-      for (const { message } of refusals) {
+      const schemaRegistry = registryOf(registry)
+      for (const { message } of yield* failuresOf({ schemaRegistry })) {
         assert.include(message, subject)
         assert.include(message, "compatibility to FORWARD")
       }
       registry.compatible = true
-      const inspected = yield* KafkaSink.inspect(yield* complete(right), identity)
-      assert.isAbove(inspected.missing.length, 0)
+      const right = yield* optionsOf({ streams: [stream], topic, schemaRegistry })
+      assert.isAbove((yield* KafkaSink.inspect(right, identity)).missing.length, 0)
       assert.strictEqual(registry.schemas.size, 1)
-      const elsewhere = { topic, schemaRegistry: { url: `${registry.url}/other`, login: right.schemaRegistry.login } }
-      const lost = yield* Effect.flip(Effect.flatMap(sinkOf(elsewhere), (sink) => sink.open(identity)))
+      const lost = yield* openFails({ schemaRegistry: { ...schemaRegistry, url: `${registry.url}/other` } })
       assert.include(lost.message, "not the address of a schema registry")
     }))
 })

@@ -1,15 +1,13 @@
 /** Brokers with an IPv6 address. */
 import { assert } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import { randomUUID } from "node:crypto"
 import { networkInterfaces } from "node:os"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
-import { type RecordKey, Sink } from "../../../src/publish/Sink.ts"
+import { type RecordKey } from "../../../src/publish/Sink.ts"
 import * as Broker from "../kafka/Broker.ts"
-import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
+import { describeWithDrivers } from "../kafka/Drivers.ts"
 import { entries } from "./Entries.ts"
+import { opened, stream } from "./Publishing.ts"
 
 const hasIpv6 = Object.values(networkInterfaces()).some((own) => own?.some(({ address }) => address === "::1"))
 const missing = Broker.missing ?? (Broker.configured ? hasIpv6 ? null : "no ::1" : "the broker is not ours")
@@ -27,21 +25,11 @@ describeWithDrivers("a broker with an IPv6 address", missing, services, (it) => 
     Effect.gen(function*() {
       const { spare } = yield* Broker.Broker
       const brokers = (spare ?? []).map((address) => address.replace("127.0.0.1", "[::1]"))
-      const options = {
-        brokers,
-        ssl: false,
-        transactions: true,
-        driver: currentDriver(),
-        topic: `ipv6-${randomUUID()}.{model}`,
-        state: true
-      } as const
-      const identity = { store: randomUUID().replaceAll("-", ""), generation: 1 }
-      const sink = Context.get(yield* Layer.build(KafkaSink.layer(options)), Sink)
-      yield* sink.open(identity)
+      const { identity, options, sink } = yield* opened({ brokers, state: true })
       yield* sink.publish(identity, entries(1, 20))
       assert.strictEqual((yield* sink.open(identity))?.position, 20)
       const seen: Array<RecordKey> = []
-      yield* sink.reconcile(identity, [{ integration: "greenhouse:acme", model: "ats.tag" }], (records) => {
+      yield* sink.reconcile(identity, [stream], (records) => {
         seen.push(...records)
         return Effect.succeed([])
       })

@@ -1,56 +1,34 @@
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import * as Redacted from "effect/Redacted"
 import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
-import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
 import { partitionOf } from "../../../src/publish/kafka/driver/Partitions.ts"
-import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
-import { controlTopicOf, progressTopicOf, stateTopicOf, topicOf } from "../../../src/publish/kafka/TopicNames.ts"
+import { controlTopicOf, progressTopicOf, stateTopicOf } from "../../../src/publish/kafka/TopicNames.ts"
 import { eventSchemaDocumentOf } from "../../../src/publish/SchemaDocuments.ts"
-import { checkpointOf, type RecordKey, Sink } from "../../../src/publish/Sink.ts"
-import { until } from "../../fault/kill/Patience.ts"
+import { checkpointOf, type RecordKey } from "../../../src/publish/Sink.ts"
 import * as Broker from "../kafka/Broker.ts"
 import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import * as Topics from "../kafka/Topics.ts"
 import { entries, entry } from "./Entries.ts"
+import { newTemplate, opened, sinkOf, stream } from "./Publishing.ts"
 
 const missing = Broker.missing ?? Kcat.missing
 
-const stream = { integration: "greenhouse:acme", model: "ats.tag" } as const
-const fresh = () => ({
-  topic: `kafka-${randomUUID()}.{model}`,
-  identity: { store: randomUUID().replaceAll("-", ""), generation: 1 } satisfies LogIdentity
-})
-
-const sinkOf = Effect.fnUntraced(function*(options: Partial<KafkaSink.KafkaOptions> & { readonly topic: string }) {
-  const { brokers } = yield* Broker.Broker
-  const driver = currentDriver()
-  const all = { brokers, ssl: false, transactions: true, driver, ...options }
-  return Context.get(yield* Layer.build(KafkaSink.layer(all)), Sink)
-})
-
 describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
-  // numbers of Kafka's protocol
   // numbers of Kafka's protocol
   for (const [compression, type] of [["gzip", 1], ["snappy", 2], ["lz4", 3], ["zstd", 4]] as const) {
     it.effect(`events are compressed with ${compression}, and other clients read them`, () =>
       Effect.gen(function*() {
-        const { identity, topic } = fresh()
-        const { brokers } = yield* Broker.Broker
-        const sink = yield* sinkOf({ topic, compression, state: true })
-        yield* sink.open(identity)
+        const { identity, read, sink, states } = yield* opened({ compression, state: true })
         yield* sink.publish(identity, entries(1, 200))
-        assert.lengthOf(yield* Kcat.read(brokers, topicOf(topic, stream)), 200)
-        assert.lengthOf(yield* Kcat.read(brokers, stateTopicOf(topic, stream)), 200)
+        assert.lengthOf(yield* read(), 200)
+        assert.lengthOf(yield* read(states), 200)
         // with both drivers, kafkajs reads: the compressed control topic for `open`, the compressed state topic for `reconcile`
         const codecs: Record<number, unknown> = kafkajs.CompressionCodecs
         const codec = codecs[type]
@@ -75,14 +53,11 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
 
   it.effect("a published event is a CloudEvent that the official library and the published schema accept", () =>
     Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const sink = yield* sinkOf({ topic })
-      yield* sink.open(identity)
+      const { identity, read, sink } = yield* opened()
       const change = entry({ position: 11, id: "7f/é", version: 2 })
       yield* sink.publish(identity, [change, entry({ position: 12, id: "7f/é", version: 3, kind: "deleted" })])
 
-      const [message, deleted] = yield* Kcat.read(brokers, topicOf(topic, stream))
+      const [message, deleted] = yield* read()
       assert.isDefined(message)
       assert.isDefined(deleted)
       assert.strictEqual(message.key, "greenhouse:acme/ats.tag/7f/é")
@@ -120,31 +95,24 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
 
   it.effect("the state topic is compacted and has the latest content of each record, null after deletion", () =>
     Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const sink = yield* sinkOf({ topic, state: true })
-      yield* sink.open(identity)
+      const { identity, read, sink, states } = yield* opened({ state: true })
       const changes = [
         entry({ position: 1, id: "a", version: 1 }),
         entry({ position: 2, id: "a", version: 2 }),
         entry({ position: 3, id: "a", version: 3, kind: "deleted" })
       ]
       yield* sink.publish(identity, changes)
-      const name = stateTopicOf(topic, stream)
-      const messages = yield* Kcat.read(brokers, name)
+      const messages = yield* read(states)
       assert.deepStrictEqual(
         messages.map((message) => [message.payload, message.headers.ce_recordversion, message.headers.ce_type]),
         changes.map((change) => [change.after, String(change.version), "rollcall.ats.tag.state"])
       )
-      assert.strictEqual(yield* Topics.setting(name, "cleanup.policy"), "compact")
+      assert.strictEqual(yield* Topics.setting(states, "cleanup.policy"), "compact")
     }))
 
   it.effect("records that the store does not have are removed from the state topic, in bounded memory (X14)", () =>
     Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const sink = yield* sinkOf({ topic, state: true })
-      yield* sink.open(identity)
+      const { identity, read, sink, states } = yield* opened({ state: true })
       const after = JSON.stringify({ text: "x".repeat(2000) })
       const records = Array.from(
         { length: 3000 },
@@ -167,7 +135,7 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
       assert.deepStrictEqual(seen.get("r17"), { ...stream, id: "r17" })
       assert.isBelow(most, 1000)
       const state = new Map<string, Kcat.Message>()
-      for (const message of yield* Kcat.read(brokers, stateTopicOf(topic, stream))) state.set(message.key, message)
+      for (const message of yield* read(states)) state.set(message.key, message)
       const live = [...state.values()].filter(({ payload }) => payload !== null)
       assert.strictEqual(live.length, 3000 - 300 - 1)
       assert.isFalse(live.some(({ key }) => key.endsWith("7")))
@@ -182,17 +150,13 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
 
   it.effect("after partitions were added, an adoption leaves no record in the partition that its key had before (K2, X14)", () =>
     Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const sink = yield* sinkOf({ topic, state: true, partitions: 2 })
-      yield* sink.open(identity)
+      const { identity, read, sink, states } = yield* opened({ state: true, partitions: 2 })
       const records = Array.from(
         { length: 20 },
         (_, index) => entry({ position: index + 1, id: `r${index}`, version: 1, kind: "created", after: "{}" })
       )
       yield* sink.publish(identity, records)
-      const name = stateTopicOf(topic, stream)
-      yield* Topics.admin((admin) => admin.createPartitions({ topicPartitions: [{ topic: name, count: 5 }] }))
+      yield* Topics.admin((admin) => admin.createPartitions({ topicPartitions: [{ topic: states, count: 5 }] }))
 
       const adopted = { ...identity, generation: 2 }
       yield* sink.open(adopted)
@@ -201,7 +165,7 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
       yield* sink.publish(adopted, kept)
 
       const places = new Map<string, Kcat.Message>()
-      for (const message of yield* Kcat.read(brokers, name)) places.set(`${message.partition} ${message.key}`, message)
+      for (const message of yield* read(states)) places.set(`${message.partition} ${message.key}`, message)
       for (const { headers, key, partition, payload } of places.values()) {
         if (payload !== null) assert.strictEqual(partition, partitionOf(key, 5), key)
         else assert.strictEqual(headers.ce_generation, key.endsWith("7") ? "2" : "1", key)
@@ -213,12 +177,9 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
 
   it.effect("records of configured streams that the store does not know yet are removed from the state topic (X14)", () =>
     Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const sink = yield* sinkOf({ topic, state: true, streams: [stream] })
-      yield* sink.open(identity)
+      const { identity, read, sink, states } = yield* opened({ state: true, streams: [stream] })
       yield* sink.publish(identity, [entry({ position: 1, id: "r1", version: 1, kind: "created", after: "{}" })])
-      assert.lengthOf(yield* Kcat.read(brokers, stateTopicOf(topic, stream)), 1)
+      assert.lengthOf(yield* read(states), 1)
       const seen: Array<RecordKey> = []
       yield* sink.reconcile({ ...identity, generation: 2 }, [], (some) =>
         Effect.sync(() => {
@@ -230,10 +191,7 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
 
   it.effect("progress is in a compacted topic of the template, with the stream's name as key and the store's id", () =>
     Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const sink = yield* sinkOf({ topic })
-      yield* sink.open(identity)
+      const { identity, read, sink, topic } = yield* opened()
       const integration = `test:${randomUUID()}`
       const progress = {
         integration,
@@ -244,7 +202,7 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
         at: 2000
       } as const
       yield* sink.publishProgress(identity, [progress, { ...progress, completeTo: 5000 }])
-      const own = (yield* Kcat.read(brokers, progressTopicOf(topic))).filter(({ key }) => key.startsWith(integration))
+      const own = (yield* read(progressTopicOf(topic))).filter(({ key }) => key.startsWith(integration))
       assert.deepStrictEqual(
         own.map(({ key, payload }) => [key, JSON.parse(payload ?? "")]),
         [1, 5].map((second) => [
@@ -263,10 +221,7 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
 
   it.effect("a stub contains the path where the whole event can be read (K1)", () =>
     Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const sink = yield* sinkOf({ topic, state: true })
-      yield* sink.open(identity)
+      const { identity, read, sink, states } = yield* opened({ state: true })
       const large = entry({
         position: 4,
         id: "a",
@@ -274,7 +229,7 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
         after: JSON.stringify({ id: "a", text: "x".repeat(2e6) })
       })
       yield* sink.publish(identity, [large])
-      const [stub] = yield* Kcat.read(brokers, topicOf(topic, stream))
+      const [stub] = yield* read()
       const data = JSON.parse(stub?.payload ?? "")
       assert.deepInclude(data, {
         stub: true,
@@ -287,120 +242,29 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
       assert.isTrue(
         new Ajv2020({ strict: false, validateFormats: false }).validate(eventSchemaDocumentOf("ats.tag"), data)
       )
-      const [state] = yield* Kcat.read(brokers, stateTopicOf(topic, stream))
+      const [state] = yield* read(states)
       assert.deepStrictEqual(JSON.parse(state?.payload ?? ""), { id: "a", stub: true, log: data.log })
-    }))
-
-  it.effect("many events that together exceed the batch limit are published in full (K1)", () =>
-    Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const sink = yield* sinkOf({ topic })
-      yield* sink.open(identity)
-      const after = JSON.stringify({ id: "a", text: "ü".repeat(50_000) })
-      yield* sink.publish(identity, entries(1, 60, { id: "a", after }))
-      const messages = yield* Kcat.read(brokers, topicOf(topic, stream))
-      assert.strictEqual(messages.length, 60)
-      assert.isTrue(messages.every((message) => message.headers.ce_stub === undefined))
-    }))
-
-  it.effect("a topic with a lower limit gets smaller batches, and stubs for smaller events (K1)", () =>
-    Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const name = topicOf(topic, stream)
-      yield* Topics.create(name, 1, { "max.message.bytes": "20000" })
-      const sink = yield* sinkOf({ topic })
-      yield* sink.open(identity)
-      const after = JSON.stringify({ id: "a", text: "x".repeat(30_000) })
-      yield* sink.publish(identity, [...entries(1, 100), entry({ position: 101, after }), ...entries(102, 110)])
-      const messages = yield* Kcat.read(brokers, name)
-      assert.deepStrictEqual(
-        messages.map((message) => message.headers.ce_id),
-        entries(1, 110).map((one) => one.eventId)
-      )
-      assert.deepStrictEqual(
-        messages.filter((message) => message.headers.ce_stub === "true").map((one) => one.offset),
-        [100]
-      )
-    }))
-
-  it.effect("an event near the limit is published in full or as a stub, and is never rejected (K1)", () =>
-    Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const name = topicOf(topic, stream)
-      yield* Topics.create(name, 1, { "max.message.bytes": "20000" })
-      const sink = yield* sinkOf({ topic })
-      yield* sink.open(identity)
-      for (let position = 1; position <= 60; position++) {
-        const after = JSON.stringify({ id: "é", text: "x".repeat(18_000 + position * 30) })
-        yield* sink.publish(identity, [entry({ position, id: "é", version: position, kind: "created", after })])
-      }
-      const stubbed = (yield* Kcat.read(brokers, name)).map((message) => message.headers.ce_stub === "true")
-      assert.strictEqual(stubbed.length, 60)
-      assert.isFalse(stubbed[0])
-      assert.isTrue(stubbed[59])
-    }))
-
-  it.effect("a broker that rejects batches within its topic's limit gets smaller batches (K1)", () =>
-    Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const name = topicOf(topic, stream)
-      const sink = yield* sinkOf({ topic })
-      yield* sink.open(identity)
-      yield* sink.publish(identity, entries(1, 1))
-      yield* Topics.admin((admin) =>
-        admin.alterConfigs({
-          validateOnly: false,
-          resources: [{
-            type: kafkajs.ConfigResourceTypes.TOPIC,
-            name,
-            configEntries: [{ name: "max.message.bytes", value: "200000" }]
-          }]
-        })
-      )
-      // the broker applies a new limit after a moment
-      const limit = Topics.setting(name, "max.message.bytes")
-      yield* until("the limit to apply", limit, (value) => value === "200000")
-      const after = JSON.stringify({ id: "a", text: "x".repeat(90_000) })
-      const batch = entries(2, 9, { id: "a", after })
-      const error = yield* Effect.flip(sink.publish(identity, batch))
-      assert.strictEqual(error.reason._tag, "Unreachable")
-      // A producer that failed once sends nothing more, not even a small batch.
-      assert.include((yield* Effect.flip(sink.publish(identity, entries(2, 2)))).message, "an earlier failure")
-      assert.strictEqual((yield* sink.open(identity))?.position, 1)
-      yield* sink.publish(identity, batch)
-      assert.strictEqual((yield* Kcat.read(brokers, name)).length, 9)
     }))
 
   it.effect("without transactions events are still published, and a warning names the consequence", () => {
     const lines: Array<string> = []
     return Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const sink = yield* sinkOf({ topic, transactions: false })
-      assert.isNull(yield* sink.open(identity))
+      const { events, identity, read, sink } = yield* opened({ transactions: false })
       const places = yield* sink.publish(identity, entries(1, 20))
       assert.deepStrictEqual(places.flatMap(({ positions }) => positions).length, 20)
       const { published, ...checkpoint } = (yield* sink.open(identity))!
       assert.deepStrictEqual(checkpoint, { ...identity, ...checkpointOf(entries(1, 20))! })
       assert.deepStrictEqual(published?.places, places)
-      assert.strictEqual((yield* Kcat.read(brokers, topicOf(topic, stream), "read_uncommitted")).length, 20)
+      assert.strictEqual((yield* read(events, "read_uncommitted")).length, 20)
       assert.strictEqual(lines.filter((line) => line.includes("without Kafka transactions")).length, 1)
     }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => lines.push(String(message)))])))
   })
 
   it.effect("a send that was abandoned is not delivered later", () =>
     Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const name = topicOf(topic, stream)
-      const sink = yield* sinkOf({ topic, transactions: false })
-      yield* sink.open(identity)
+      const { events, identity, read, sink } = yield* opened({ transactions: false })
       yield* sink.publish(identity, entries(1, 10))
-      yield* Topics.remove(name)
+      yield* Topics.remove(events)
       const hopeless = yield* Effect.forkChild(sink.publish(identity, entries(11, 20)))
       yield* Effect.sleep("1 second")
       // kafkajs still tries, @platformatic/kafka has given up
@@ -408,17 +272,15 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
       if (currentDriver() === "kafkajs") assert.isUndefined(outcome)
       else assert.isTrue(outcome !== undefined && Exit.isFailure(outcome))
       yield* Fiber.interrupt(hopeless)
-      yield* Topics.create(name, 6)
+      yield* Topics.create(events, 6)
       yield* Effect.sleep("3 seconds")
-      assert.deepStrictEqual(yield* Kcat.read(brokers, name, "read_uncommitted"), [])
+      assert.deepStrictEqual(yield* read(events, "read_uncommitted"), [])
     }))
 
   it.effect("topics of known streams exist before the first event", () =>
     Effect.gen(function*() {
-      const { identity } = fresh()
       const topic = `${randomUUID()}.{integration}.{model}`
-      const sink = yield* sinkOf({ topic, state: true, streams: [{ integration: "a/b:c", model: "hris.skill" }] })
-      yield* sink.open(identity)
+      yield* opened({ topic, state: true, streams: [{ integration: "a/b:c", model: "hris.skill" }] })
       const names = yield* Topics.list
       const expected = topic.replace("{integration}.{model}", "a_2fb_3ac.hris.skill")
       assert.includeMembers(names, [expected, `${expected}.state`, controlTopicOf(topic), progressTopicOf(topic)])
@@ -426,10 +288,9 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
 
   it.effect("a state topic that is not compacted is rejected with a hint", () =>
     Effect.gen(function*() {
-      const { identity, topic } = fresh()
+      const topic = newTemplate()
       yield* Topics.create(stateTopicOf(topic, stream))
-      const sink = yield* sinkOf({ topic, state: true, streams: [stream] })
-      const { reason } = yield* Effect.flip(sink.open(identity))
+      const { reason } = yield* Effect.flip(opened({ topic, state: true, streams: [stream] }))
       assert.strictEqual(reason._tag, "Refused")
       assert.include(reason.hint, "cleanup.policy=compact")
     }))
@@ -441,80 +302,9 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
       assert.include(reason.message, "{tenant}")
     }))
 
-  const saslSink = Effect.fnUntraced(function*(topic: string, username: string, password: string) {
-    const broker = yield* Broker.Broker
-    return yield* sinkOf({
-      topic,
-      brokers: broker.sasl ?? [],
-      streams: [stream],
-      sasl: { mechanism: "plain", username, password: Redacted.make(password) }
-    })
-  })
-  const sasl = Effect.fnUntraced(function*(username: string, password: string) {
-    const { identity, topic } = fresh()
-    const sink = yield* saslSink(topic, username, password)
-    return yield* sink.open(identity)
-  })
-
-  describe.skipIf(!Broker.configured)("with SASL", () => {
-    it.effect("the right credentials open the sink", () =>
-      Effect.gen(function*() {
-        assert.isNull(yield* sasl("writer", "writer-secret"))
-      }))
-
-    it.effect("a wrong password is rejected, and the message names the settings but not the password", () =>
-      Effect.gen(function*() {
-        const error = yield* Effect.flip(sasl("writer", "wrong-secret"))
-        assert.strictEqual(error.reason._tag, "Refused")
-        assert.include(error.reason.hint, "KAFKA_SASL_PASSWORD")
-        assert.notInclude(`${error.message} ${JSON.stringify(error)}`, "wrong-secret")
-      }))
-
-    it.effect("a principal without permission is rejected, and the hint lists the permissions it needs", () =>
-      Effect.gen(function*() {
-        const { reason } = yield* Effect.flip(sasl("reader", "reader-secret"))
-        assert.strictEqual(reason._tag, "Refused")
-        assert.include(reason.hint, "transactional ids rollcall-relay-*")
-      }))
-  })
-
-  it.effect("without permission to read a topic's limit, the limit is found by trying (K1)", (ctx) =>
-    Effect.gen(function*() {
-      if (!Broker.configured) return ctx.skip("the broker's users are not ours")
-      const { identity, topic } = fresh()
-      const { brokers } = yield* Broker.Broker
-      const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs
-      yield* Topics.admin(async (admin) => {
-        await admin.createAcls({
-          acl: ([
-            [AclResourceTypes.TOPIC, AclOperationTypes.CREATE],
-            [AclResourceTypes.TOPIC, AclOperationTypes.WRITE],
-            [AclResourceTypes.TOPIC, AclOperationTypes.READ],
-            [AclResourceTypes.GROUP, AclOperationTypes.READ],
-            [AclResourceTypes.TRANSACTIONAL_ID, AclOperationTypes.WRITE]
-          ] as const).map(([resourceType, operation]) => ({
-            resourceType,
-            operation,
-            resourceName: "*",
-            resourcePatternType: ResourcePatternTypes.LITERAL,
-            principal: "User:limited",
-            host: "*",
-            permissionType: AclPermissionTypes.ALLOW
-          }))
-        })
-      })
-      yield* Topics.create(topicOf(topic, stream), 1, { "max.message.bytes": "200000" })
-      const sink = yield* saslSink(topic, "limited", "limited-secret")
-      const batch = entries(1, 9, { id: "a", after: JSON.stringify({ id: "a", text: "x".repeat(90_000) }) })
-      yield* Effect.andThen(sink.open(identity), sink.publish(identity, batch)).pipe(Effect.retry({ times: 5 }))
-      assert.strictEqual((yield* Kcat.read(brokers, topicOf(topic, stream))).length, 9)
-    }))
-
   it.effect("a missing broker is reported as unreachable soon (X10)", () =>
     Effect.gen(function*() {
-      const { identity, topic } = fresh()
-      const sink = yield* sinkOf({ topic, brokers: ["127.0.0.1:1"] })
-      const error = yield* Effect.flip(sink.open(identity)).pipe(Effect.timeout("20 seconds"))
+      const error = yield* Effect.flip(opened({ brokers: ["127.0.0.1:1"] })).pipe(Effect.timeout("20 seconds"))
       assert.strictEqual(error.reason._tag, "Unreachable")
     }))
 })

@@ -1,55 +1,28 @@
 import { assert } from "@effect/vitest"
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
-import * as Scope from "effect/Scope"
 import kafkajs from "kafkajs"
-import { randomUUID } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as StoreAdoption from "../../../src/capture/rewrite/StoreAdoption.ts"
-import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { topicOf } from "../../../src/publish/kafka/TopicNames.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
-import { Sink } from "../../../src/publish/Sink.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import * as Broker from "../kafka/Broker.ts"
-import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
+import { describeWithDrivers } from "../kafka/Drivers.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import * as Topics from "../kafka/Topics.ts"
 import { entries } from "./Entries.ts"
 import { append } from "./Log.ts"
+import { opened, optionsOf, startRelay, stream } from "./Publishing.ts"
 
 const missing = Broker.missing ?? Kcat.missing
-const tags = { integration: "greenhouse:acme", model: "ats.tag" } as const
-const template = () => `loss-${randomUUID()}.{model}`
-
-const optionsOf = Effect.fnUntraced(function*(topic: string, options: Partial<KafkaSink.KafkaOptions> = {}) {
-  const { brokers } = yield* Broker.Broker
-  return { brokers, ssl: false, topic, transactions: true, driver: currentDriver(), streams: [tags], ...options }
-})
-
-/** Starts a relay of the current store; closing its scope ends it. */
-const start = Effect.fnUntraced(function*(options: KafkaSink.KafkaOptions) {
-  const store = yield* Store
-  const scope = yield* Scope.fork(yield* Effect.scope)
-  const context = yield* Layer.buildWithScope(
-    Layer.fresh(Relay.layer).pipe(
-      Layer.provide(KafkaSink.layer(options)),
-      Layer.provide(Layer.succeed(Store, store))
-    ),
-    scope
-  )
-  return { ...Context.get(context, Relay), end: Scope.close(scope, Exit.void) }
-})
-
 /** Waits until the relay has stopped; returns its reason. */
 const stopped = ({ status }: Relay["Service"]) =>
   Effect.repeat(status, { until: ({ state }) => state === "stopped", schedule: Schedule.spaced("50 millis") }).pipe(
@@ -83,13 +56,13 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
     "that was deleted while Rollcall runs stops the relay, is not created on restart, and is published again by store adopt (K3)",
     () =>
       Effect.gen(function*() {
-        const options = yield* optionsOf(template())
-        const topic = topicOf(options.topic, tags)
+        const options = yield* optionsOf({ streams: [stream] })
+        const topic = topicOf(options.topic, stream)
         const place = yield* file
         yield* Effect.gen(function*() {
           const { identity } = yield* Store
           yield* append(120)
-          const relay = yield* start(options)
+          const relay = yield* startRelay(options)
           yield* relay.awaitPosition(120)
           yield* Topics.remove(topic)
           yield* append(30)
@@ -99,7 +72,7 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
           assert.include(reason.hint, "rollcall store adopt")
           assert.strictEqual((yield* relay.status).position, 120)
           yield* relay.end
-          const again = yield* start(options)
+          const again = yield* startRelay(options)
           assert.strictEqual((yield* stopped(again)).message, reason.message)
           yield* again.end
           assert.strictEqual((yield* KafkaSink.inspect(options, identity)).blocker?.message, reason.message)
@@ -111,7 +84,7 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
         }).pipe(Effect.provide(Sqlite.layer({ file: place })))
         yield* Effect.gen(function*() {
           const { logRange } = yield* Store
-          const relay = yield* start(options)
+          const relay = yield* startRelay(options)
           const { state } = yield* relay.awaitPosition((yield* logRange).newest)
           assert.strictEqual(state, "running")
         }).pipe(Effect.provide(Sqlite.layer({ file: place })))
@@ -129,10 +102,10 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
     ({ transactions }) =>
       Effect.gen(function*() {
         const { brokers } = yield* Broker.Broker
-        const options = yield* optionsOf(template(), { transactions })
-        const topic = topicOf(options.topic, tags)
+        const options = yield* optionsOf({ streams: [stream], transactions })
+        const topic = topicOf(options.topic, stream)
         yield* append(120)
-        const relay = yield* start(options)
+        const relay = yield* startRelay(options)
         yield* relay.awaitPosition(120)
         yield* Topics.remove(topic)
         yield* Topics.create(topic, 6)
@@ -150,14 +123,10 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
     "prevents progress reports while it is missing, even if no further event goes to it (K3)",
     () =>
       Effect.gen(function*() {
-        const options = yield* optionsOf(template(), { state: true })
-        const identity: LogIdentity = { store: randomUUID().replaceAll("-", ""), generation: 1 }
-        const sink = Context.get(yield* Layer.build(KafkaSink.layer(options)), Sink)
-        yield* sink.open(identity)
+        const { identity, sink, states: state } = yield* opened({ state: true, streams: [stream] })
         yield* sink.publish(identity, entries(1, 7))
-        const progress = { ...tags, generation: 1, completeTo: 1000, position: 7, at: 2000 }
+        const progress = { ...stream, generation: 1, completeTo: 1000, position: 7, at: 2000 }
         yield* sink.publishProgress(identity, [progress])
-        const state = `${topicOf(options.topic, tags)}.state`
         yield* Topics.remove(state)
         yield* Topics.removed(state)
         // a broker may refuse requests for a partition while it removes or creates it; the relay then tries again
@@ -180,10 +149,10 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
     () =>
       Effect.gen(function*() {
         const { brokers } = yield* Broker.Broker
-        const options = yield* optionsOf(template())
-        const topic = topicOf(options.topic, tags)
+        const options = yield* optionsOf({ streams: [stream] })
+        const topic = topicOf(options.topic, stream)
         yield* append(120)
-        const relay = yield* start(options)
+        const relay = yield* startRelay(options)
         yield* relay.awaitPosition(120)
         yield* Topics.remove(topic)
         // Requests the topic's metadata, like a consumer that may create topics.

@@ -1,22 +1,17 @@
 import { assert } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Schedule from "effect/Schedule"
-import * as Scope from "effect/Scope"
 import kafkajs from "kafkajs"
 import { spawn } from "node:child_process"
-import { randomUUID } from "node:crypto"
 import { copyFile, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { topicOf } from "../../../src/publish/kafka/TopicNames.ts"
-import { Relay } from "../../../src/publish/Relay.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as MemoryStore from "../../support/store/MemoryStore.ts"
@@ -24,34 +19,17 @@ import * as Broker from "../kafka/Broker.ts"
 import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import { append } from "./Log.ts"
+import { newTemplate, optionsOf, startRelay, stream } from "./Publishing.ts"
 
 /** Timeout in milliseconds: brokers and processes start and stop in these tests, on slow machines too. */
 const patience = 180_000
 
 const missing = Broker.missing ?? Kcat.missing
 
-/** Each test has its own topic, because the tests share the broker. */
-const template = () => `relay-${randomUUID()}.{model}`
-
-/** Starts a relay of the current store; closing its scope ends it. */
-const start = Effect.fnUntraced(function*(topic: string, transactions = true) {
-  const store = yield* Store
-  const { brokers } = yield* Broker.Broker
-  const scope = yield* Scope.fork(yield* Effect.scope)
-  const context = yield* Layer.buildWithScope(
-    Layer.fresh(Relay.layer).pipe(
-      Layer.provide(KafkaSink.layer({ brokers, ssl: false, topic, transactions, driver: currentDriver() })),
-      Layer.provide(Layer.succeed(Store, store))
-    ),
-    scope
-  )
-  return { ...Context.get(context, Relay), end: Scope.close(scope, Exit.void) }
-})
-
 /** Event ids as a `read_committed` reader gets them, sorted by position. Asserts that the events of each key are in order. */
 const readBack = Effect.fnUntraced(function*(topic: string) {
   const { brokers } = yield* Broker.Broker
-  const messages = yield* Kcat.read(brokers, topicOf(topic, tags))
+  const messages = yield* Kcat.read(brokers, topicOf(topic, stream))
   for (const [key, own] of Map.groupBy(messages, (message) => message.key)) {
     const versions = own.map((message) => Number(message.headers.ce_recordversion))
     assert.deepStrictEqual(versions, versions.map((_, index) => index + 1), key)
@@ -68,7 +46,6 @@ const past = Effect.fnUntraced(function*(position: number) {
   })
 })
 
-const tags = { integration: "greenhouse:acme", model: "ats.tag" } as const
 const widen = Effect.fnUntraced(function*(topic: string, count: number) {
   const { brokers } = yield* Broker.Broker
   const admin = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
@@ -93,8 +70,8 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
     () =>
       Effect.gen(function*() {
         const broker = yield* Broker.Broker
-        const topic = template()
-        const relay = yield* start(topic)
+        const topic = newTemplate()
+        const relay = yield* startRelay({ topic })
         yield* append(200)
         yield* relay.awaitPosition(200)
         const writing = yield* append(20).pipe(
@@ -120,26 +97,25 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
       const lines: Array<string> = []
       const logger = Logger.make(({ message }) => lines.push(String(message)))
       return Effect.gen(function*() {
-        const topic = template()
+        const topic = newTemplate()
         const { brokers } = yield* Broker.Broker
-        const relay = yield* start(topic)
+        const relay = yield* startRelay({ topic })
         yield* append(200)
         yield* relay.awaitPosition(200)
-        yield* widen(topicOf(topic, tags), 12)
+        yield* widen(topicOf(topic, stream), 12)
         yield* relay.end
-        const next = yield* start(topic)
+        const next = yield* startRelay({ topic })
         yield* append(400)
         yield* next.awaitPosition(600)
         assert.deepStrictEqual(yield* readBack(topic), upTo(600))
-        const messages = yield* Kcat.read(brokers, topicOf(topic, tags))
+        const messages = yield* Kcat.read(brokers, topicOf(topic, stream))
         for (const own of Map.groupBy(messages, (message) => message.key).values()) {
           assert.strictEqual(new Set(own.map((message) => message.partition)).size, 1)
         }
         assert.strictEqual(lines.filter((line) => line.includes("has 12 partitions")).length, 1)
         const { identity } = yield* Store
-        const options = { brokers, ssl: false, topic, transactions: true, streams: [tags] }
-        const { unusedPartitions } = yield* KafkaSink.inspect(options, identity)
-        assert.deepStrictEqual(unusedPartitions, [{ topic: topicOf(topic, tags), partitions: 12, used: 6 }])
+        const { unusedPartitions } = yield* KafkaSink.inspect(yield* optionsOf({ topic, streams: [stream] }), identity)
+        assert.deepStrictEqual(unusedPartitions, [{ topic: topicOf(topic, stream), partitions: 12, used: 6 }])
       }).pipe(
         Effect.provide(MemoryStore.layer()),
         Effect.provide(Logger.layer([logger]))
@@ -152,7 +128,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
     "no event is published twice when the relay dies between Kafka's commit and saving the position (X4)",
     () =>
       Effect.gen(function*() {
-        const topic = template()
+        const topic = newTemplate()
         const store = yield* Store
         yield* append(1200)
         const dead = yield* Deferred.make<void>()
@@ -164,11 +140,11 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
               ? store.saveReaderPosition(owner, reader, position)
               : Effect.andThen(Deferred.succeed(dead, undefined), Effect.die("killed here"))
         })
-        yield* Effect.provideService(start(topic), Store, dying)
+        yield* Effect.provideService(startRelay({ topic }), Store, dying)
         yield* Deferred.await(dead)
         assert.strictEqual(yield* store.readerPosition("relay"), 0)
         assert.isAbove((yield* readBack(topic)).length, 0)
-        const relay = yield* start(topic)
+        const relay = yield* startRelay({ topic })
         yield* relay.awaitPosition(1200)
         assert.deepStrictEqual(yield* readBack(topic), upTo(1200))
       }).pipe(Effect.provide(MemoryStore.layer())),
@@ -199,7 +175,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
     "readers see each event once when the relay is killed repeatedly at any moment (X4)",
     () =>
       Effect.gen(function*() {
-        const topic = template()
+        const topic = newTemplate()
         const file = join(yield* folder, "rollcall.db")
         const total = 10_000
         yield* Effect.gen(function*() {
@@ -212,7 +188,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
             yield* child.signal("SIGKILL")
             yield* child.ended
           }
-          const relay = yield* start(topic)
+          const relay = yield* startRelay({ topic })
           yield* relay.awaitPosition(total)
         }).pipe(Effect.provide(Sqlite.layer({ file })))
         assert.deepStrictEqual(yield* readBack(topic), upTo(total))
@@ -222,7 +198,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
 
   it.effect("on SIGTERM the batch in progress is completed and its position is saved", () =>
     Effect.gen(function*() {
-      const topic = template()
+      const topic = newTemplate()
       const file = join(yield* folder, "rollcall.db")
       yield* Effect.gen(function*() {
         const store = yield* Store
@@ -239,7 +215,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
     "a relay that was frozen in a transaction is fenced when it resumes, and detects that another store took over (X15)",
     () =>
       Effect.gen(function*() {
-        const topic = template()
+        const topic = newTemplate()
         const directory = yield* folder
         const [file, copy] = [join(directory, "rollcall.db"), join(directory, "copy.db")] as const
         yield* Effect.provide(append(8_000), Sqlite.layer({ file }))
@@ -248,7 +224,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
         yield* Effect.provide(past(0), Sqlite.layer({ file: copy }))
         yield* frozen.signal("SIGSTOP")
         yield* Effect.gen(function*() {
-          const relay = yield* start(topic)
+          const relay = yield* startRelay({ topic })
           yield* relay.awaitPosition(4_000)
           yield* frozen.signal("SIGCONT")
           yield* append(500)
@@ -264,12 +240,12 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
     "an older relay that was frozen while another took over cannot publish when it resumes (X15)",
     () =>
       Effect.gen(function*() {
-        const topic = template()
+        const topic = newTemplate()
         const store = yield* Store
-        const old = yield* start(topic)
+        const old = yield* startRelay({ topic })
         yield* append(100)
         yield* old.awaitPosition(100)
-        const next = yield* start(topic)
+        const next = yield* startRelay({ topic })
         yield* next.awaitPosition(100)
         yield* append(500)
         yield* next.awaitPosition(600)

@@ -15,7 +15,6 @@ export const AssessmentPackage = Schema.Struct({
   updated_at: timestamp,
   type: oneOf(...types)
 }).annotate({ identifier: "AssessmentPackage" })
-export type AssessmentPackage = typeof AssessmentPackage.Type
 
 export const AssessmentPackageList = Schema.Struct({ packages: Schema.Array(AssessmentPackage) })
 
@@ -28,4 +27,3 @@ export const ReplacePackages = Schema.Struct({
     description: Schema.String
   }))
 }).annotate({ identifier: "ReplacePackages" })
-export type ReplacePackages = typeof ReplacePackages.Type

@@ -60,14 +60,11 @@ export const UploadDocument = Schema.Struct({
   category_id: Schema.String,
   document: Upload
 }).annotate({ identifier: "UploadDocument" })
-export type UploadDocument = typeof UploadDocument.Type
 
 /** @deprecated The API recommends attaching to the application instead, but does not document that endpoint. */
 export const AddCandidateAttachment = Schema.Struct({ attachment: AttachmentUpload }).annotate({
   identifier: "AddCandidateAttachment"
 })
-/** @deprecated The API recommends attaching to the application instead, but does not document that endpoint. */
-export type AddCandidateAttachment = typeof AddCandidateAttachment.Type
 
 /** An attachment of the application, or of the candidate if the third-party system stores attachments there. */
 export const Attachment = Schema.Struct({

@@ -46,4 +46,3 @@ export const Course = Schema.Struct({
   provider: object(namedReference),
   revisions: nullish(Schema.Array(Revision))
 }).annotate({ identifier: "Course" })
-export type Course = typeof Course.Type

@@ -24,65 +24,40 @@ export type ErrorClass =
   | "Inactive"
   | "Rejected"
 
-/** Known codes. An error with another code is classified by its status. */
-export const errorCodes: Readonly<Record<string, ErrorClass>> = {
-  "PLATFORM.RATE_LIMIT_EXCEEDED": "RateLimited",
-  "PLATFORM.CONCURRENCY_LIMIT_EXCEEDED": "RateLimited",
-  "REMOTE.RATE_LIMIT_EXCEEDED": "RateLimited",
-  "REMOTE.SERVICE_UNAVAILABLE": "Transient",
-  "PLATFORM.TASK_TIMED_OUT": "Transient",
-  "PLATFORM.UNKNOWN_ERROR": "Transient",
-  "PLATFORM.AUTHENTICATION_INVALID": "Unauthorized",
-  "PLATFORM.IP_NOT_WHITELISTED": "Unauthorized",
-  "INTEGRATION.PERMISSION_MISSING": "Forbidden",
-  "INTEGRATION.MODEL_NOT_AVAILABLE": "Unsupported",
-  "INTEGRATION.MODEL_DISABLED": "Unsupported",
-  "INTEGRATION.ACTION_NOT_AVAILABLE": "Unsupported",
-  "INTEGRATION.ACTION_DISABLED": "Unsupported",
-  "INTEGRATION.SETUP_SYNC_PENDING": "NotReady",
-  "INTEGRATION.SETUP_INCOMPLETE": "NotReady",
-  "INTEGRATION.QA_FAILED": "NotReady",
-  "INTEGRATION.INACTIVE": "Inactive",
-  "INTEGRATION.AUTHENTICATION_INVALID": "Inactive",
-  "PLATFORM.INTEGRATION_NOT_FOUND": "Inactive",
-  "PLATFORM.INPUT_INVALID": "Rejected",
-  "REMOTE.INPUT_INVALID": "Rejected",
-  "ATS.JOB_CLOSED": "Rejected",
-  "ATS.APPLICATION_ALREADY_EXISTS": "Rejected",
-  "HRIS.EMPLOYEE_ALREADY_EXISTS": "Rejected",
-  "HRIS.STAFFING_ENTITY_CLOSED": "Rejected"
+/**
+ * Known codes: the class, and the status and title as the sandbox sends them. The API may have other statuses and titles. An error with
+ * another code is classified by its status. These titles contain no values, so they are shown whole.
+ */
+export const errorCodes: Readonly<Record<string, readonly [errorClass: ErrorClass, status: number, title: string]>> = {
+  "PLATFORM.RATE_LIMIT_EXCEEDED": ["RateLimited", 429, "Too many requests"],
+  "PLATFORM.CONCURRENCY_LIMIT_EXCEEDED": ["RateLimited", 429, "Too many requests at once"],
+  "REMOTE.RATE_LIMIT_EXCEEDED": ["RateLimited", 429, "The connected system wants fewer requests"],
+  "REMOTE.SERVICE_UNAVAILABLE": ["Transient", 503, "The connected system does not answer"],
+  "PLATFORM.TASK_TIMED_OUT": ["Transient", 504, "The request took too long"],
+  "PLATFORM.UNKNOWN_ERROR": ["Transient", 500, "Something went wrong on our side"],
+  "PLATFORM.AUTHENTICATION_INVALID": ["Unauthorized", 401, "The API key is missing or wrong"],
+  "PLATFORM.IP_NOT_WHITELISTED": ["Unauthorized", 403, "Requests from this address are not allowed"],
+  "INTEGRATION.PERMISSION_MISSING": ["Forbidden", 403, "The scope configuration does not allow this"],
+  "INTEGRATION.MODEL_NOT_AVAILABLE": ["Unsupported", 404, "The integration does not offer this model"],
+  "INTEGRATION.MODEL_DISABLED": ["Unsupported", 403, "This model is switched off"],
+  "INTEGRATION.ACTION_NOT_AVAILABLE": ["Unsupported", 404, "The integration does not offer this action"],
+  "INTEGRATION.ACTION_DISABLED": ["Unsupported", 403, "This action is switched off"],
+  "INTEGRATION.SETUP_SYNC_PENDING": ["NotReady", 409, "The first synchronization is not finished"],
+  "INTEGRATION.SETUP_INCOMPLETE": ["NotReady", 409, "The integration is not set up yet"],
+  "INTEGRATION.QA_FAILED": ["NotReady", 409, "The integration did not pass its checks"],
+  "INTEGRATION.INACTIVE": ["Inactive", 403, "The integration is switched off"],
+  "INTEGRATION.AUTHENTICATION_INVALID": ["Inactive", 403, "The connected system refuses our credentials"],
+  "PLATFORM.INTEGRATION_NOT_FOUND": ["Inactive", 404, "There is no such integration"],
+  "PLATFORM.INPUT_INVALID": ["Rejected", 400, "The request is not valid"],
+  "REMOTE.INPUT_INVALID": ["Rejected", 400, "The connected system refuses the request"],
+  "ATS.JOB_CLOSED": ["Rejected", 409, "The job is closed"],
+  "ATS.APPLICATION_ALREADY_EXISTS": ["Rejected", 409, "The candidate has applied for this job already"],
+  "HRIS.EMPLOYEE_ALREADY_EXISTS": ["Rejected", 409, "The employee exists already"],
+  "HRIS.STAFFING_ENTITY_CLOSED": ["Rejected", 409, "The staffing entity is closed"]
 }
 
-/**
- * The titles of known codes, as the sandbox sends them. The API may have other titles. These contain no values, so they are shown whole.
- */
-export const errorTitles: Readonly<Record<string, string>> = {
-  "PLATFORM.AUTHENTICATION_INVALID": "The API key is missing or wrong",
-  "PLATFORM.IP_NOT_WHITELISTED": "Requests from this address are not allowed",
-  "PLATFORM.INTEGRATION_NOT_FOUND": "There is no such integration",
-  "PLATFORM.INPUT_INVALID": "The request is not valid",
-  "PLATFORM.RATE_LIMIT_EXCEEDED": "Too many requests",
-  "PLATFORM.CONCURRENCY_LIMIT_EXCEEDED": "Too many requests at once",
-  "PLATFORM.TASK_TIMED_OUT": "The request took too long",
-  "PLATFORM.UNKNOWN_ERROR": "Something went wrong on our side",
-  "REMOTE.SERVICE_UNAVAILABLE": "The connected system does not answer",
-  "REMOTE.RATE_LIMIT_EXCEEDED": "The connected system wants fewer requests",
-  "REMOTE.INPUT_INVALID": "The connected system refuses the request",
-  "INTEGRATION.PERMISSION_MISSING": "The scope configuration does not allow this",
-  "INTEGRATION.MODEL_NOT_AVAILABLE": "The integration does not offer this model",
-  "INTEGRATION.MODEL_DISABLED": "This model is switched off",
-  "INTEGRATION.ACTION_NOT_AVAILABLE": "The integration does not offer this action",
-  "INTEGRATION.ACTION_DISABLED": "This action is switched off",
-  "INTEGRATION.SETUP_SYNC_PENDING": "The first synchronization is not finished",
-  "INTEGRATION.SETUP_INCOMPLETE": "The integration is not set up yet",
-  "INTEGRATION.QA_FAILED": "The integration did not pass its checks",
-  "INTEGRATION.INACTIVE": "The integration is switched off",
-  "INTEGRATION.AUTHENTICATION_INVALID": "The connected system refuses our credentials",
-  "ATS.JOB_CLOSED": "The job is closed",
-  "ATS.APPLICATION_ALREADY_EXISTS": "The candidate has applied for this job already",
-  "HRIS.EMPLOYEE_ALREADY_EXISTS": "The employee exists already",
-  "HRIS.STAFFING_ENTITY_CLOSED": "The staffing entity is closed"
-}
+export const knownError = (code: string | null) =>
+  code !== null && Object.hasOwn(errorCodes, code) ? errorCodes[code] : undefined
 
 /** Statuses with a class of their own: all other 5xx are `Transient`, all other 4xx are `Rejected`. */
 const errorStatuses: Readonly<Record<number, ErrorClass>> = {
@@ -97,19 +72,16 @@ const errorStatuses: Readonly<Record<number, ErrorClass>> = {
   501: "Unsupported"
 }
 
-const byCode = (code: string | null): ErrorClass | undefined =>
-  code !== null && Object.hasOwn(errorCodes, code) ? errorCodes[code] : undefined
-
 /** The class of an error response: by its code, else by its status. */
 export const classifyError = (
   { code, status }: { readonly status: number; readonly code: string | null }
-): ErrorClass => byCode(code) ?? errorStatuses[status] ?? (status >= 500 ? "Transient" : "Rejected")
+): ErrorClass => knownError(code)?.[0] ?? errorStatuses[status] ?? (status >= 500 ? "Transient" : "Rejected")
 
 /**
  * Whether a response with this code proves that the API did nothing. A status proves nothing: proxies and gateways answer
  * 408, 409, 413, 499 or 5xx even after they forwarded the request.
  */
-export const provesNoEffect = (code: string | null): boolean => (byCode(code) ?? "Transient") !== "Transient"
+export const provesNoEffect = (code: string | null): boolean => (knownError(code)?.[0] ?? "Transient") !== "Transient"
 
 /** Headers of a challenge or a captcha: the firewall that sends it has stopped the request (Cloudflare, AWS WAF). */
 const challengeHeaders = ["cf-mitigated", "x-amzn-waf-action"]

@@ -169,7 +169,6 @@ export const CreateEmployee = Schema.Struct({
   staffing_entity_id: text,
   properties: Schema.Record(Schema.String, Schema.Json)
 }).annotate({ identifier: "CreateEmployee" })
-export type CreateEmployee = typeof CreateEmployee.Type
 
 /** `id` is null while the API does not know the employee yet, for example a prehire. */
 export const CreatedEmployee = Schema.Struct({
@@ -177,4 +176,3 @@ export const CreatedEmployee = Schema.Struct({
   remote_id: text,
   prehire: nullish(Schema.Struct({ remote_id: text }))
 }).annotate({ identifier: "CreatedEmployee" })
-export type CreatedEmployee = typeof CreatedEmployee.Type

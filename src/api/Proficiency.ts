@@ -49,7 +49,6 @@ export const RateSkill = Schema.Struct({
   skill_id: Schema.String,
   rating: nullish(Schema.Struct({ rating_source: openEnum("EXTERNAL", "SELF"), proficiency: nullish(Proficiency) }))
 }).annotate({ identifier: "RateSkill" })
-export type RateSkill = typeof RateSkill.Type
 
 export const SkillProficiencyRating = Schema.Struct({
   ...recordIds,
@@ -62,14 +61,12 @@ export const SkillProficiencyRating = Schema.Struct({
   ...changeMetadata,
   ...customFields
 }).annotate({ identifier: "SkillProficiencyRating" })
-export type SkillProficiencyRating = typeof SkillProficiencyRating.Type
 
 /** Attaches a skill to a staffing entity, with an expectation if one is given, or updates the existing expectation. */
 export const ExpectSkill = Schema.Struct({
   skill_id: Schema.String,
   expected_proficiency: Schema.optionalKey(Proficiency)
 }).annotate({ identifier: "ExpectSkill" })
-export type ExpectSkill = typeof ExpectSkill.Type
 
 export const SkillExpectation = Schema.Struct({
   id: Schema.String,
@@ -79,7 +76,6 @@ export const SkillExpectation = Schema.Struct({
   changed_at: changeMetadata.changed_at,
   remote_deleted_at: changeMetadata.remote_deleted_at
 }).annotate({ identifier: "SkillExpectation" })
-export type SkillExpectation = typeof SkillExpectation.Type
 
 // ---- check --------------------------------------------------------------------------------------------------------
 

@@ -55,7 +55,6 @@ export const AddResultLink = Schema.Struct({
   /** Passed through to the third-party system. */
   remote_fields: nullish(Schema.Record(Schema.String, Schema.Json))
 }).annotate({ identifier: "AddResultLink" })
-export type AddResultLink = typeof AddResultLink.Type
 
 /** The name of a tag to add to a candidate or to remove from one. */
 export const TagCandidate = Schema.Struct({ tag: Schema.Struct({ name: Schema.String }) }).annotate({

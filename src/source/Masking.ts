@@ -8,7 +8,7 @@
  * Gotchas
  * - Codes such as `PLATFORM.INPUT_INVALID` pass; their separator distinguishes them from names in capitals.
  */
-import { errorCodes, errorTitles } from "../api/ErrorClassification.ts"
+import { knownError } from "../api/ErrorClassification.ts"
 import { plainWords } from "./PlainWords.ts"
 
 const placeholder = "…"
@@ -39,7 +39,7 @@ export const mask = (text: string): string =>
 
 /** The title of an error: whole if it is the known title of its code, or missing; else masked. Null if there is none. */
 export const titleOf = (code: string | null, title: unknown): string | null => {
-  const known = code !== null && Object.hasOwn(errorTitles, code) ? errorTitles[code]! : null
+  const known = knownError(code)?.[2] ?? null
   return typeof title !== "string" || title === "" || title === known ? known : mask(title)
 }
 
@@ -54,6 +54,6 @@ export const logUrlOf = (value: unknown): string | null => {
 /** The value if it is a code that the API publishes, or a code made of known words, else null: the field may contain free text. */
 export const codeOf = (value: unknown): string | null =>
   typeof value === "string" &&
-    (Object.hasOwn(errorCodes, value) || (value.length <= maxLength && codePattern.test(value) && isPlain(value)))
+    (knownError(value) !== undefined || (value.length <= maxLength && codePattern.test(value) && isPlain(value)))
     ? value
     : null

@@ -60,7 +60,7 @@ describe("a response to a write that must not be repeated", () => {
       })
   )
 
-  it.effect.each(Object.entries(errorCodes))(
+  it.effect.each(Object.entries(errorCodes).map(([code, [errorClass]]) => [code, errorClass] as const))(
     "with code %s proves that nothing was done unless the code is transient, whatever the status: class %s",
     ([code, errorClass]) =>
       Effect.gen(function*() {

@@ -1,42 +1,14 @@
 /**
- * The errors of the simulated API: the error envelope, and the HTTP status and title of each code.
+ * The errors of the simulated API: a code of the contract in its error envelope.
  *
  * Gotchas
  * - All four keys of an error are always present; every key except `message` may be null.
  */
 import * as Data from "effect/Data"
-import { errorTitles } from "../../api/ErrorClassification.ts"
-
-const statuses: Readonly<Record<string, number>> = {
-  "PLATFORM.AUTHENTICATION_INVALID": 401,
-  "PLATFORM.IP_NOT_WHITELISTED": 403,
-  "PLATFORM.INTEGRATION_NOT_FOUND": 404,
-  "PLATFORM.INPUT_INVALID": 400,
-  "PLATFORM.RATE_LIMIT_EXCEEDED": 429,
-  "PLATFORM.CONCURRENCY_LIMIT_EXCEEDED": 429,
-  "PLATFORM.TASK_TIMED_OUT": 504,
-  "PLATFORM.UNKNOWN_ERROR": 500,
-  "REMOTE.SERVICE_UNAVAILABLE": 503,
-  "REMOTE.RATE_LIMIT_EXCEEDED": 429,
-  "REMOTE.INPUT_INVALID": 400,
-  "INTEGRATION.PERMISSION_MISSING": 403,
-  "INTEGRATION.MODEL_NOT_AVAILABLE": 404,
-  "INTEGRATION.MODEL_DISABLED": 403,
-  "INTEGRATION.ACTION_NOT_AVAILABLE": 404,
-  "INTEGRATION.ACTION_DISABLED": 403,
-  "INTEGRATION.SETUP_SYNC_PENDING": 409,
-  "INTEGRATION.SETUP_INCOMPLETE": 409,
-  "INTEGRATION.QA_FAILED": 409,
-  "INTEGRATION.INACTIVE": 403,
-  "INTEGRATION.AUTHENTICATION_INVALID": 403,
-  "ATS.JOB_CLOSED": 409,
-  "ATS.APPLICATION_ALREADY_EXISTS": 409,
-  "HRIS.EMPLOYEE_ALREADY_EXISTS": 409,
-  "HRIS.STAFFING_ENTITY_CLOSED": 409
-}
+import { knownError } from "../../api/ErrorClassification.ts"
 
 /** The HTTP status of an error code; 400 if the code is unknown. */
-export const statusOf = (code: string): number => statuses[code] ?? 400
+export const statusOf = (code: string): number => knownError(code)?.[1] ?? 400
 
 /** A request that the sandbox rejects. */
 export class ApiError extends Data.TaggedError("ApiError")<{
@@ -51,7 +23,7 @@ export class ApiError extends Data.TaggedError("ApiError")<{
   /** The body of the response. */
   get envelope() {
     const { code, message } = this
-    return { status: "error", error: { code, title: errorTitles[code] ?? null, message, log_url: null } }
+    return { status: "error", error: { code, title: knownError(code)?.[2] ?? null, message, log_url: null } }
   }
 }
 

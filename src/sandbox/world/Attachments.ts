@@ -9,7 +9,7 @@ import * as Result from "effect/Result"
 import type { AttachmentUpload, Upload } from "../../api/Attachments.ts"
 import { toolOf } from "../../api/Tools.ts"
 import { type ApiError, invalidInput } from "./ApiError.ts"
-import { isLive, type Records, type Row } from "./Records.ts"
+import { type Fields, isLive, type Records, type Row } from "./Records.ts"
 
 /** These tools keep attachments on the application, all others on the candidate. */
 const toolsAttachingToApplications: ReadonlyArray<string> = ["lever", "ashby"]
@@ -25,11 +25,12 @@ export const attachmentsOf = (records: Records, application: Row): ReadonlyArray
   return records.rows("ats.attachment").filter((row) => isLive(row) && belongs(row))
 }
 
-/**
- * The type of a file that is given by its URL. The real service takes it from the response of the file's server, but the sandbox does not
- * request the file.
- */
-export const unknownType = "application/octet-stream"
+/** The stored content of a file. The real service gets the type of a file that is given by its URL from the file's server. */
+export const contentOf = ({ content_type, data, data_url }: Upload): Fields => ({
+  content_type: content_type ?? "application/octet-stream",
+  data: data ?? null,
+  ...(data == null && { data_url: data_url ?? null })
+})
 
 export const isWebAddress = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? "")
 
@@ -47,17 +48,11 @@ export const storeAttachment = (
   records: Records,
   candidate: Row,
   application: Row | null,
-  { content_type, data, data_url, name, type }: AttachmentUpload,
+  upload: AttachmentUpload,
   at: number
 ): Row =>
   records.insert("ats.attachment", at, {
-    fields: {
-      type,
-      file_name: name,
-      content_type: content_type ?? unknownType,
-      data: data ?? null,
-      ...(data == null && { data_url: data_url ?? null })
-    },
+    fields: { type: upload.type, file_name: upload.name, ...contentOf(upload) },
     one: {
       candidate,
       application: attachesToApplications(records) ? application ?? newestApplicationOf(records, candidate) : null

@@ -12,7 +12,7 @@ import * as Schema from "effect/Schema"
 import { checkForm } from "../../api/FormCheck.ts"
 import { checkProficiency, type Proficiency, ProficiencyScale } from "../../api/Proficiency.ts"
 import { type ApiError, apiError, invalidInput } from "./ApiError.ts"
-import { requireReadable, unknownType } from "./Attachments.ts"
+import { contentOf, requireReadable } from "./Attachments.ts"
 import { employeeFormFor } from "./EmployeeForms.ts"
 import { isLive, type Json, type Row } from "./Records.ts"
 import { renderExpectation, workEmailOf } from "./Rendering.ts"
@@ -58,17 +58,9 @@ const uploadDocument: WriteHandler<"uploadDocument"> = (context, { employee_id }
     const employee = yield* context.requireFromPath("hris.employee", employee_id)
     const category = yield* context.requireFromBody("hris.document_category", category_id, "category_id")
     yield* requireReadable("document", document)
-    const { content_type, data, data_url, name } = document
+    const fields = { name: document.name, ...contentOf(document) }
     return emptyResult(
-      context.records.insert("hris.document", context.at, {
-        fields: {
-          name,
-          content_type: content_type ?? unknownType,
-          data: data ?? null,
-          ...(data == null && { data_url: data_url ?? null })
-        },
-        one: { employee, category }
-      })
+      context.records.insert("hris.document", context.at, { fields, one: { employee, category } })
     )
   })
 

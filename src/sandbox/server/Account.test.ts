@@ -1,7 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { errorCodes } from "../../api/ErrorClassification.ts"
 import { toolOf } from "../../api/Tools.ts"
-import { apiError, statusOf } from "../world/ApiError.ts"
 import { Account } from "./Account.ts"
 import { allowedMethods, endpointOf, endpoints } from "./Endpoints.ts"
 
@@ -55,14 +53,5 @@ describe("the table of endpoints", () => {
     assert.deepStrictEqual(allowedMethods("/v1/ats/candidates/x/tags"), ["POST", "DELETE"])
     assert.deepStrictEqual(allowedMethods("/v1/ats/candidates/x/y/tags"), [])
     assert.strictEqual(toolOf("greenhouse:acme:eu"), "greenhouse")
-  })
-})
-
-describe("error codes", () => {
-  it("of the contract each have a status and a title", () => {
-    for (const code of Object.keys(errorCodes)) {
-      assert.isAtLeast(statusOf(code), 400)
-      assert.isNotNull(apiError(code, "").envelope.error.title, code)
-    }
   })
 })

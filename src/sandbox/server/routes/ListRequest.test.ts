@@ -39,34 +39,3 @@ describe("updated_after", () => {
     }
   })
 })
-
-describe("the cursor", () => {
-  const cursorOf = (query: Record<string, string>, name?: string) =>
-    Result.map(
-      parseListRequest("ats.tag", query, [], name),
-      ({ cursor, ignoredParameters }) => ({ cursor, ignored: ignoredParameters })
-    )
-
-  it("is read from the configured parameter only", () => {
-    assert.deepStrictEqual(cursorOf({ cursor: "c" }), Result.succeed({ cursor: "c", ignored: [] }))
-    assert.deepStrictEqual(
-      cursorOf({ cursor: "c", page_token: "t" }, "page_token"),
-      Result.succeed({ cursor: "t", ignored: ["cursor"] })
-    )
-  })
-
-  it("is rejected if it is empty, and does not mean the first page", () => {
-    const refused = cursorOf({ cursor: "" })
-    assert.match(Result.isFailure(refused) ? refused.failure.message : "", /leave it out for the first page/)
-  })
-})
-
-describe("lists of values", () => {
-  it("are separated by commas, and an empty list selects all", () => {
-    const query = Result.getOrThrow(parse({ ids: "a,b,,", remote_ids: "", outcomes: "HIRED,DECLINED" })).query
-    assert.deepStrictEqual([query.ids, query.remoteIds, query.filters["outcomes"]], [["a", "b"], [], [
-      "HIRED",
-      "DECLINED"
-    ]])
-  })
-})

@@ -18,10 +18,9 @@ import type * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
 import { inBatches, rowsPerStatement } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
-import type { BatchTable } from "./BatchTable.ts"
 import * as ClaimLimits from "./ClaimLimits.ts"
 import * as ClaimTable from "./ClaimTable.ts"
-import { type DeliveryTable, fromFailure, type OrderingKey } from "./DeliveryTable.ts"
+import { type Batches, type DeliveryTable, fromFailure, type OrderingKey } from "./DeliveryTable.ts"
 
 /** Matches the details of an attempt that failed with `Blocked`: quotes inside a value are escaped. */
 const blockedAttempt = '%"failure":{"reason":"Blocked"%'
@@ -31,7 +30,7 @@ const shardsOf = (owners: ReadonlyArray<Owner>) => owners.map(({ scope }) => sha
 export const make = (
   sql: SqlClient,
   { replaced }: Pick<ReturnType<typeof Fencing.make>, "replaced">,
-  members: Pick<BatchTable, "remember">,
+  members: Pick<Batches, "remember">,
   { unblock }: Pick<DeliveryTable, "unblock">
 ) => {
   const locks = Locks.make(sql)

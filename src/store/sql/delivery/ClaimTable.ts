@@ -13,12 +13,11 @@ import * as HandlerCircuit from "../../../domain/HandlerCircuit.ts"
 import { shardOf } from "../../../domain/Shard.ts"
 import { batchNameOf, isolateAfterCrashes } from "../../Delivery.ts"
 import type { Claimed, ClaimRequest, ClaimResult } from "../../DeliveryClaims.ts"
-import type { BatchTable } from "./BatchTable.ts"
 import * as ClaimLimits from "./ClaimLimits.ts"
 import type { DueShard, Shards } from "./ClaimLimits.ts"
-import { type DeliveryRow, toClaimed } from "./DeliveryTable.ts"
+import { type Batches, type DeliveryRow, toClaimed } from "./DeliveryTable.ts"
 
-export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
+export const make = (sql: SqlClient, members: Pick<Batches, "remember">) => {
   const { crashSuspects, excluding, freeSlots, permitted } = ClaimLimits.make(sql)
 
   const matchesIsolation = ({ isolated }: ClaimRequest) =>

@@ -25,8 +25,7 @@ import * as Locks from "../Locks.ts"
 import { inBatches } from "../Rows.ts"
 import { among } from "../RowValues.ts"
 import { AllowLongStatement } from "../SqlRetry.ts"
-import { baseOf } from "./BatchTable.ts"
-import type { DeliveryTable, OrderingKey } from "./DeliveryTable.ts"
+import { baseOf, type DeliveryTable, type OrderingKey } from "./DeliveryTable.ts"
 
 interface ChainRow {
   readonly id: string

@@ -26,7 +26,7 @@ import { type IntegrationRow, toIntegration } from "../IntegrationTable.ts"
 import * as Locks from "../Locks.ts"
 import { AllowLongStatement } from "../SqlRetry.ts"
 import type { ExpectationTable } from "../stream/ExpectationTable.ts"
-import { baseOf, type BatchTable } from "./BatchTable.ts"
+import { baseOf, type Batches } from "./DeliveryTable.ts"
 
 /** The claim of a step that was never sent. No attempt has it. */
 export const unsent = 0
@@ -40,7 +40,7 @@ export const make = (
   cipher: ContentCipher,
   { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">,
   expectations: Pick<ExpectationTable, "expect" | "tookEffect" | "withdraw">,
-  members: Pick<BatchTable, "prune">
+  members: Pick<Batches, "prune">
 ) => {
   const locks = Locks.make(sql)
   const base = baseOf(sql)

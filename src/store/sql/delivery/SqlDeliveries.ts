@@ -12,7 +12,6 @@ import { Signals } from "../Signals.ts"
 import { convertEach, withRetry, withRetryAfterRollback } from "../SqlRetry.ts"
 import * as ExpectationTable from "../stream/ExpectationTable.ts"
 import * as Attempts from "./Attempts.ts"
-import * as BatchTable from "./BatchTable.ts"
 import * as DeliveryCommands from "./DeliveryCommands.ts"
 import * as DeliveryQueries from "./DeliveryQueries.ts"
 import * as DeliveryTable from "./DeliveryTable.ts"
@@ -29,7 +28,7 @@ export const make = Effect.gen(function*() {
   const log = EventTable.make(sql, cipher)
   const expectations = ExpectationTable.make(sql)
   const table = DeliveryTable.make(sql)
-  const { batches, ...members } = BatchTable.make(sql)
+  const { batches, ...members } = DeliveryTable.makeBatches(sql)
   const { settleAndClaim, ...attempts } = Attempts.make(sql, ownership, members, table)
 
   return {

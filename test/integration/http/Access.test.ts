@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 import * as Store from "../../../src/store/Store.ts"
 import * as Running from "./Running.ts"
 
-const { send, stream, using } = Running
+const { send, stream, served, using } = Running
 
 const token = "an-operate-token-of-32-characters"
 const readToken = "a-read-token-of-at-least-32-chars"
@@ -46,15 +46,14 @@ describe("the name under which a request arrives", () => {
       using({ token, hosts: [{ name: "rollcall.example", https: false }, { name: "proxy.example", https: true }] })
     ))
 
-  it.live("must be a loopback name if no token is configured", () =>
-    Effect.gen(function*() {
-      for (const host of ["attacker.example", "127.0.0.1.attacker.example", "10.0.0.7:8477"]) {
-        assert.strictEqual((yield* send("GET", "/v1/events", { host })).status, 403, host)
-      }
-      for (const host of ["localhost:8477", "127.0.0.1", "[::1]:8477"]) {
-        assert.strictEqual((yield* send("GET", "/v1/events", { host })).status, 200, host)
-      }
-    }).pipe(using()))
+  served("must be a loopback name if no token is configured", function*() {
+    for (const host of ["attacker.example", "127.0.0.1.attacker.example", "10.0.0.7:8477"]) {
+      assert.strictEqual((yield* send("GET", "/v1/events", { host })).status, 403, host)
+    }
+    for (const host of ["localhost:8477", "127.0.0.1", "[::1]:8477"]) {
+      assert.strictEqual((yield* send("GET", "/v1/events", { host })).status, 200, host)
+    }
+  })
 })
 
 describe("a wrong token", () => {
@@ -115,137 +114,130 @@ describe("a page of another origin", () => {
       assert.isTrue(yield* isAdded)
     }).pipe(using(secret === undefined ? {} : { token: secret })))
 
-  it.live("gets no answer to a GET, but a link from it opens the console", () =>
-    Effect.gen(function*() {
-      yield* stream()
-      const host = { host: "localhost:8477" }
-      for (const headers of foreign) {
-        assert.strictEqual(
-          (yield* send("GET", "/v1/events", { ...host, ...headers })).status,
-          403,
-          JSON.stringify(headers)
-        )
-      }
-      const link = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" }
-      assert.strictEqual((yield* send("GET", "/", { ...host, ...link })).status, 200)
-      assert.strictEqual((yield* send("GET", "/", { ...host, ...link, "sec-fetch-dest": "iframe" })).status, 403)
-      assert.strictEqual((yield* send("GET", "/", { ...host, "sec-fetch-site": "none" })).status, 200)
-    }).pipe(using()))
+  served("gets no answer to a GET, but a link from it opens the console", function*() {
+    yield* stream()
+    const host = { host: "localhost:8477" }
+    for (const headers of foreign) {
+      assert.strictEqual(
+        (yield* send("GET", "/v1/events", { ...host, ...headers })).status,
+        403,
+        JSON.stringify(headers)
+      )
+    }
+    const link = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" }
+    assert.strictEqual((yield* send("GET", "/", { ...host, ...link })).status, 200)
+    assert.strictEqual((yield* send("GET", "/", { ...host, ...link, "sec-fetch-dest": "iframe" })).status, 403)
+    assert.strictEqual((yield* send("GET", "/", { ...host, "sec-fetch-site": "none" })).status, 200)
+  })
 
-  it.live("has the scheme of a proxy that terminates TLS", () =>
-    Effect.gen(function*() {
-      const known = { host: "rollcall.example", ...json, ...bearer(token) }
-      assert.strictEqual(
-        (yield* send("POST", add, { ...known, origin: "http://rollcall.example" }, integration)).status,
-        403
-      )
-      assert.strictEqual(
-        (yield* send("POST", add, { ...known, origin: "https://rollcall.example" }, integration)).status,
-        200
-      )
-    }).pipe(using({ token, hosts: [{ name: "rollcall.example", https: true }] })))
+  served("has the scheme of a proxy that terminates TLS", function*() {
+    const known = { host: "rollcall.example", ...json, ...bearer(token) }
+    assert.strictEqual(
+      (yield* send("POST", add, { ...known, origin: "http://rollcall.example" }, integration)).status,
+      403
+    )
+    assert.strictEqual(
+      (yield* send("POST", add, { ...known, origin: "https://rollcall.example" }, integration)).status,
+      200
+    )
+  }, { token, hosts: [{ name: "rollcall.example", https: true }] })
 })
 
 describe("a command", () => {
-  it.live("that a form could send is refused, also without a body", () =>
-    Effect.gen(function*() {
-      const firefox = { "user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:60.0) Gecko/20100101 Firefox/60.0" }
-      const bodies: ReadonlyArray<readonly [Record<string, string>, string]> = [
-        // a beacon of a browser that does not name the page
-        [firefox, ""],
-        [{ ...firefox, "content-type": "" }, ""],
-        [{}, "{}"],
-        [{ "transfer-encoding": "chunked" }, "{}"],
-        [{ "content-type": "text/plain" }, "{}"],
-        [{ "content-type": "text/plain" }, ""],
-        [{ "content-type": "application/x-www-form-urlencoded" }, ""],
-        [{ "content-type": "multipart/form-data; boundary=b" }, "--b--"],
-        [{ "content-type": "text/plain; application/json" }, "{}"]
-      ]
-      for (const [headers, body] of bodies) {
-        for (const path of [pause, "/v1/integrations", "/v1/plugins/writes/stop"]) {
-          const answer = yield* send("POST", path, headers, body)
-          assert.deepStrictEqual(
-            [answer.status, answer.body.type],
-            [415, "urn:rollcall:problem:unsupported-media-type"],
-            `${path} ${JSON.stringify(headers)}`
-          )
-          assert.include(answer.body.hint, "Content-Type: application/json")
-        }
+  served("that a form could send is refused, also without a body", function*() {
+    const firefox = { "user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:60.0) Gecko/20100101 Firefox/60.0" }
+    const bodies: ReadonlyArray<readonly [Record<string, string>, string]> = [
+      // a beacon of a browser that does not name the page
+      [firefox, ""],
+      [{ ...firefox, "content-type": "" }, ""],
+      [{}, "{}"],
+      [{ "transfer-encoding": "chunked" }, "{}"],
+      [{ "content-type": "text/plain" }, "{}"],
+      [{ "content-type": "text/plain" }, ""],
+      [{ "content-type": "application/x-www-form-urlencoded" }, ""],
+      [{ "content-type": "multipart/form-data; boundary=b" }, "--b--"],
+      [{ "content-type": "text/plain; application/json" }, "{}"]
+    ]
+    for (const [headers, body] of bodies) {
+      for (const path of [pause, "/v1/integrations", "/v1/plugins/writes/stop"]) {
+        const answer = yield* send("POST", path, headers, body)
+        assert.deepStrictEqual(
+          [answer.status, answer.body.type],
+          [415, "urn:rollcall:problem:unsupported-media-type"],
+          `${path} ${JSON.stringify(headers)}`
+        )
+        assert.include(answer.body.hint, "Content-Type: application/json")
       }
-      assert.isFalse(yield* isAdded)
-      const typed = { "content-type": "application/json; charset=utf-8" }
-      assert.strictEqual((yield* send("POST", add, typed, integration)).status, 200)
-      assert.strictEqual((yield* send("POST", pause, typed)).status, 404)
-    }).pipe(using()))
+    }
+    assert.isFalse(yield* isAdded)
+    const typed = { "content-type": "application/json; charset=utf-8" }
+    assert.strictEqual((yield* send("POST", add, typed, integration)).status, 200)
+    assert.strictEqual((yield* send("POST", pause, typed)).status, 404)
+  })
 
-  it.live("without a body needs no content type, unless a browser sends it and does not name the page", () =>
-    Effect.gen(function*() {
-      const page = { host: "localhost:8477", "user-agent": "Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0" }
-      const own = { ...page, origin: "http://localhost:8477" }
-      const senders = [
-        {},
-        { "user-agent": "python-httpx/0.28.1", "content-length": "0" },
-        own,
-        { ...page, "sec-fetch-site": "same-origin" }
-      ]
-      for (const headers of senders) {
-        assert.strictEqual((yield* send("POST", pause, headers)).status, 404, JSON.stringify(headers))
-      }
-      for (const foreign of [{ origin: "null" }, { origin: "http://attacker.example" }]) {
-        assert.strictEqual((yield* send("POST", pause, { ...page, ...foreign })).status, 403)
-      }
-      assert.strictEqual((yield* send("POST", pause, page)).status, 415)
-      const needed = yield* send("POST", "/v1/deadletters/plan")
-      assert.deepStrictEqual([needed.status, needed.body.type], [400, "urn:rollcall:problem:request-malformed"])
-    }).pipe(using()))
+  served("without a body needs no content type, unless a browser sends it and does not name the page", function*() {
+    const page = { host: "localhost:8477", "user-agent": "Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0" }
+    const own = { ...page, origin: "http://localhost:8477" }
+    const senders = [
+      {},
+      { "user-agent": "python-httpx/0.28.1", "content-length": "0" },
+      own,
+      { ...page, "sec-fetch-site": "same-origin" }
+    ]
+    for (const headers of senders) {
+      assert.strictEqual((yield* send("POST", pause, headers)).status, 404, JSON.stringify(headers))
+    }
+    for (const foreign of [{ origin: "null" }, { origin: "http://attacker.example" }]) {
+      assert.strictEqual((yield* send("POST", pause, { ...page, ...foreign })).status, 403)
+    }
+    assert.strictEqual((yield* send("POST", pause, page)).status, 415)
+    const needed = yield* send("POST", "/v1/deadletters/plan")
+    assert.deepStrictEqual([needed.status, needed.body.type], [400, "urn:rollcall:problem:request-malformed"])
+  })
 
-  it.live("that has no body refuses one, and an empty object is none", () =>
-    Effect.gen(function*() {
-      yield* stream()
-      const sized = (body: string) => ({ ...json, "content-length": String(body.length) })
-      const commands = [
-        ["POST", pause],
-        ["POST", "/v1/plugins/writes/stop"],
-        ["POST", "/v1/holds/7/reject"],
-        ["DELETE", "/v1/sessions"]
-      ] as const
-      for (const [method, path] of commands) {
-        for (const body of ['{"until":"2026-03-01T12:00:00Z"}', "[]", "null", "pause", "{}{}"]) {
-          const { body: problem, status } = yield* send(method, path, sized(body), body)
-          assert.deepStrictEqual([status, problem.type], [400, "urn:rollcall:problem:request-malformed"], path + body)
-          assert.include(problem.detail, "no body")
-        }
-        for (const body of ["", "{}", " { } "]) {
-          const { body: answer, status } = yield* send(method, path, sized(body), body)
-          assert.notInclude([400, 413, 415, 500], status, JSON.stringify(answer))
-        }
+  served("that has no body refuses one, and an empty object is none", function*() {
+    yield* stream()
+    const sized = (body: string) => ({ ...json, "content-length": String(body.length) })
+    const commands = [
+      ["POST", pause],
+      ["POST", "/v1/plugins/writes/stop"],
+      ["POST", "/v1/holds/7/reject"],
+      ["DELETE", "/v1/sessions"]
+    ] as const
+    for (const [method, path] of commands) {
+      for (const body of ['{"until":"2026-03-01T12:00:00Z"}', "[]", "null", "pause", "{}{}"]) {
+        const { body: problem, status } = yield* send(method, path, sized(body), body)
+        assert.deepStrictEqual([status, problem.type], [400, "urn:rollcall:problem:request-malformed"], path + body)
+        assert.include(problem.detail, "no body")
       }
-      const long = yield* send("POST", pause, { ...json, "transfer-encoding": "chunked" }, `"${"x".repeat(2_000_000)}"`)
-      assert.strictEqual(long.status, 413)
-    }).pipe(using()))
-
-  it.live("on a path with a long id is checked like any other", () =>
-    Effect.gen(function*() {
-      const remove = `/v1/integrations/${encodeURIComponent(`a:${"ä".repeat(120)}`)}/remove`
-      const body = JSON.stringify({ data: "keep" })
-      const answers = [
-        yield* send("POST", remove, { ...bearer(token), "content-type": "text/plain" }, body),
-        yield* send("POST", remove, { ...bearer(readToken), ...json }, body),
-        yield* send("POST", remove, { ...bearer(token), ...json }, body)
-      ]
-      assert.deepStrictEqual(answers.map(({ status }) => status), [415, 403, 404])
-      assert.match(answers[2]?.body.detail, /does not exist|unknown|not an integration/)
-    }).pipe(using({ token, readToken })))
-
-  it.live("needs the operate token, and every GET is open to the read token", () =>
-    Effect.gen(function*() {
-      for (const path of ["/v1/events", "/v1/streams", "/metrics", "/"]) {
-        assert.strictEqual((yield* send("GET", path, bearer(readToken))).status, 200, path)
+      for (const body of ["", "{}", " { } "]) {
+        const { body: answer, status } = yield* send(method, path, sized(body), body)
+        assert.notInclude([400, 413, 415, 500], status, JSON.stringify(answer))
       }
-      const { body, status } = yield* send("POST", add, { ...json, ...bearer(readToken) }, integration)
-      assert.deepStrictEqual([status, body.type], [403, "urn:rollcall:problem:operate-token-required"])
-      assert.isFalse(yield* isAdded)
-      assert.strictEqual((yield* send("POST", add, { ...json, ...bearer(token) }, integration)).status, 200)
-    }).pipe(using({ token, readToken })))
+    }
+    const long = yield* send("POST", pause, { ...json, "transfer-encoding": "chunked" }, `"${"x".repeat(2_000_000)}"`)
+    assert.strictEqual(long.status, 413)
+  })
+
+  served("on a path with a long id is checked like any other", function*() {
+    const remove = `/v1/integrations/${encodeURIComponent(`a:${"ä".repeat(120)}`)}/remove`
+    const body = JSON.stringify({ data: "keep" })
+    const answers = [
+      yield* send("POST", remove, { ...bearer(token), "content-type": "text/plain" }, body),
+      yield* send("POST", remove, { ...bearer(readToken), ...json }, body),
+      yield* send("POST", remove, { ...bearer(token), ...json }, body)
+    ]
+    assert.deepStrictEqual(answers.map(({ status }) => status), [415, 403, 404])
+    assert.match(answers[2]?.body.detail, /does not exist|unknown|not an integration/)
+  }, { token, readToken })
+
+  served("needs the operate token, and every GET is open to the read token", function*() {
+    for (const path of ["/v1/events", "/v1/streams", "/metrics", "/"]) {
+      assert.strictEqual((yield* send("GET", path, bearer(readToken))).status, 200, path)
+    }
+    const { body, status } = yield* send("POST", add, { ...json, ...bearer(readToken) }, integration)
+    assert.deepStrictEqual([status, body.type], [403, "urn:rollcall:problem:operate-token-required"])
+    assert.isFalse(yield* isAdded)
+    assert.strictEqual((yield* send("POST", add, { ...json, ...bearer(token) }, integration)).status, 200)
+  }, { token, readToken })
 })

@@ -1,9 +1,9 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Server from "../../../src/http/Server.ts"
 import * as Running from "./Running.ts"
 
-const { send, using } = Running
+const { send, served } = Running
 
 const token = "an-operate-token-of-32-characters"
 const json = { "content-type": "application/json" }
@@ -18,40 +18,38 @@ const add = (id: string, headers: Record<string, string>) =>
   )
 
 describe("the audit log", () => {
-  it.live("shows who sent each command, and from which address", () =>
-    Effect.gen(function*() {
-      assert.strictEqual((yield* add("workday:a", bearer)).status, 200)
-      assert.strictEqual((yield* add("workday:b", { ...bearer, "user-agent": "rollcall/0.1.0" })).status, 200)
-      const form = { "content-type": "application/x-www-form-urlencoded" }
-      const { headers } = yield* send("POST", "/login", { host: "localhost", ...form }, `token=${token}`)
-      const cookie = (headers["set-cookie"]?.[0] ?? "").split(";", 1)[0] ?? ""
-      assert.strictEqual((yield* add("workday:c", { host: "localhost", cookie })).status, 200)
-      const { body } = yield* send("GET", "/v1/audit", bearer)
-      const shown = body.items.map((entry: Record<string, string>) =>
-        [entry["command"], entry["target"], entry["actor"], entry["address"]].join(" · ")
-      )
-      assert.deepStrictEqual(shown, [
-        "integrations.add · workday:c · session · 127.0.0.1",
-        "integrations.add · workday:b · operate token (cli) · 127.0.0.1",
-        "integrations.add · workday:a · operate token · 127.0.0.1"
-      ])
-      assert.notInclude(JSON.stringify(body), token)
-      const first = yield* send("GET", "/v1/audit?limit=1", bearer)
-      const rest = yield* send("GET", `/v1/audit?limit=2&after=${first.body.next}`, bearer)
-      assert.deepStrictEqual([...first.body.items, ...rest.body.items], body.items)
-    }).pipe(using({ token })))
+  served("shows who sent each command, and from which address", function*() {
+    assert.strictEqual((yield* add("workday:a", bearer)).status, 200)
+    assert.strictEqual((yield* add("workday:b", { ...bearer, "user-agent": "rollcall/0.1.0" })).status, 200)
+    const form = { "content-type": "application/x-www-form-urlencoded" }
+    const { headers } = yield* send("POST", "/login", { host: "localhost", ...form }, `token=${token}`)
+    const cookie = (headers["set-cookie"]?.[0] ?? "").split(";", 1)[0] ?? ""
+    assert.strictEqual((yield* add("workday:c", { host: "localhost", cookie })).status, 200)
+    const { body } = yield* send("GET", "/v1/audit", bearer)
+    const shown = body.items.map((entry: Record<string, string>) =>
+      [entry["command"], entry["target"], entry["actor"], entry["address"]].join(" · ")
+    )
+    assert.deepStrictEqual(shown, [
+      "integrations.add · workday:c · session · 127.0.0.1",
+      "integrations.add · workday:b · operate token (cli) · 127.0.0.1",
+      "integrations.add · workday:a · operate token · 127.0.0.1"
+    ])
+    assert.notInclude(JSON.stringify(body), token)
+    const first = yield* send("GET", "/v1/audit?limit=1", bearer)
+    const rest = yield* send("GET", `/v1/audit?limit=2&after=${first.body.next}`, bearer)
+    assert.deepStrictEqual([...first.body.items, ...rest.body.items], body.items)
+  }, { token })
 
-  it.live("names the lack of a token for streams and integrations", () =>
-    Effect.gen(function*() {
-      yield* add("workday:a", {})
-      const stream = "/v1/streams/workday:a/hris.skill"
-      assert.strictEqual((yield* send("POST", `${stream}/pause`, json)).status, 200)
-      const { body } = yield* send("GET", "/v1/audit")
-      assert.deepStrictEqual(
-        body.items.map(({ actor, command }: Record<string, string>) => [command, actor]),
-        [["streams.pause", "no token"], ["integrations.add", "no token"]]
-      )
-    }).pipe(using()))
+  served("names the lack of a token for streams and integrations", function*() {
+    yield* add("workday:a", {})
+    const stream = "/v1/streams/workday:a/hris.skill"
+    assert.strictEqual((yield* send("POST", `${stream}/pause`, json)).status, 200)
+    const { body } = yield* send("GET", "/v1/audit")
+    assert.deepStrictEqual(
+      body.items.map(({ actor, command }: Record<string, string>) => [command, actor]),
+      [["streams.pause", "no token"], ["integrations.add", "no token"]]
+    )
+  })
 })
 
 describe("the reads in the audit log", () => {
@@ -64,54 +62,51 @@ describe("the reads in the audit log", () => {
       )
   )
 
-  it.live("show who read records, from which address, without the ids of the records", () =>
-    Effect.gen(function*() {
-      yield* Running.stream()
-      yield* Running.write("r-of-a-person", `{"name":"Jane"}`)
-      for (const path of ["/v1/events?integration=greenhouse:acme", "/v1/events?integration=greenhouse:acme&limit=1"]) {
-        assert.include((yield* send("GET", path, readBearer)).text, "r-of-a-person")
-      }
-      yield* send("GET", "/v1/events", readBearer)
-      assert.strictEqual((yield* send("GET", "/v1/events?after=x", readBearer)).status, 400)
-      assert.strictEqual((yield* send("GET", "/v1/records?integration=x:y&model=ats.tag", readBearer)).status, 404)
-      yield* send("GET", "/v1/records?integration=greenhouse:acme&model=ats.tag", {
-        ...bearer,
-        "user-agent": "rollcall/1"
-      })
-      const plan = { integration: "greenhouse:acme", model: "ats.tag", id: "r-of-a-person" }
-      assert.strictEqual(
-        (yield* send("POST", "/v1/forget/plan", { ...bearer, ...json }, JSON.stringify(plan))).status,
-        200
-      )
-      const listed = yield* reads
-      assert.sameMembers(listed, [
-        "/v1/events · greenhouse:acme/* · read token · 127.0.0.1",
-        "/v1/events · * · read token · 127.0.0.1",
-        "/v1/records · greenhouse:acme/ats.tag · operate token (cli) · 127.0.0.1",
-        "/v1/forget/plan · * · operate token · 127.0.0.1"
-      ])
-      const { body, text } = yield* send("GET", "/v1/audit/reads?limit=3", bearer)
-      assert.notInclude(text, "person")
-      const rest = yield* send("GET", `/v1/audit/reads?limit=9&after=${body.next}`, bearer)
-      assert.lengthOf([...body.items, ...rest.body.items], 4)
-    }).pipe(using({ token, readToken: "a-read-token-of-32-characters-ok" })))
+  served("show who read records, from which address, without the ids of the records", function*() {
+    yield* Running.stream()
+    yield* Running.write("r-of-a-person", `{"name":"Jane"}`)
+    for (const path of ["/v1/events?integration=greenhouse:acme", "/v1/events?integration=greenhouse:acme&limit=1"]) {
+      assert.include((yield* send("GET", path, readBearer)).text, "r-of-a-person")
+    }
+    yield* send("GET", "/v1/events", readBearer)
+    assert.strictEqual((yield* send("GET", "/v1/events?after=x", readBearer)).status, 400)
+    assert.strictEqual((yield* send("GET", "/v1/records?integration=x:y&model=ats.tag", readBearer)).status, 404)
+    yield* send("GET", "/v1/records?integration=greenhouse:acme&model=ats.tag", {
+      ...bearer,
+      "user-agent": "rollcall/1"
+    })
+    const plan = { integration: "greenhouse:acme", model: "ats.tag", id: "r-of-a-person" }
+    assert.strictEqual(
+      (yield* send("POST", "/v1/forget/plan", { ...bearer, ...json }, JSON.stringify(plan))).status,
+      200
+    )
+    const listed = yield* reads
+    assert.sameMembers(listed, [
+      "/v1/events · greenhouse:acme/* · read token · 127.0.0.1",
+      "/v1/events · * · read token · 127.0.0.1",
+      "/v1/records · greenhouse:acme/ats.tag · operate token (cli) · 127.0.0.1",
+      "/v1/forget/plan · * · operate token · 127.0.0.1"
+    ])
+    const { body, text } = yield* send("GET", "/v1/audit/reads?limit=3", bearer)
+    assert.notInclude(text, "person")
+    const rest = yield* send("GET", `/v1/audit/reads?limit=9&after=${body.next}`, bearer)
+    assert.lengthOf([...body.items, ...rest.body.items], 4)
+  }, { token, readToken: "a-read-token-of-32-characters-ok" })
 
-  it.live("show reads on a machine without a token, and neither probes nor other requests there", () =>
-    Effect.gen(function*() {
-      yield* send("GET", "/health/ready")
-      yield* send("GET", "/v1/streams")
-      yield* send("GET", "/v1/events")
-      assert.deepStrictEqual(yield* reads, ["/v1/events · * · no token · 127.0.0.1"])
-    }).pipe(using()))
+  served("show reads on a machine without a token, and neither probes nor other requests there", function*() {
+    yield* send("GET", "/health/ready")
+    yield* send("GET", "/v1/streams")
+    yield* send("GET", "/v1/events")
+    assert.deepStrictEqual(yield* reads, ["/v1/events · * · no token · 127.0.0.1"])
+  })
 
-  it.live("show a reader of the event stream", () =>
-    Effect.gen(function*() {
-      const { url } = yield* Server.Server
-      const stop = new AbortController()
-      const headers = { ...bearer, accept: "text/event-stream" }
-      const response = yield* Effect.promise(() => fetch(`${url}/v1/events`, { headers, signal: stop.signal }))
-      yield* Effect.promise(() => response.body!.getReader().read())
-      assert.include(yield* reads, "/v1/events · * · operate token · 127.0.0.1")
-      stop.abort()
-    }).pipe(using({ token })))
+  served("show a reader of the event stream", function*() {
+    const { url } = yield* Server.Server
+    const stop = new AbortController()
+    const headers = { ...bearer, accept: "text/event-stream" }
+    const response = yield* Effect.promise(() => fetch(`${url}/v1/events`, { headers, signal: stop.signal }))
+    yield* Effect.promise(() => response.body!.getReader().read())
+    assert.include(yield* reads, "/v1/events · * · operate token · 127.0.0.1")
+    stop.abort()
+  }, { token })
 })

@@ -15,7 +15,7 @@ import { emptyStoreOf } from "../../conformance/StoreSuites.ts"
 import * as Scripted from "../../support/capture/ScriptedApi.ts"
 import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import * as Postgres from "../postgres/Server.ts"
-import { ask, control, key, post, send, server, using } from "./Running.ts"
+import { ask, control, key, post, send, served, server, using } from "./Running.ts"
 
 const json = { "content-type": "application/json" }
 const record = { ...key, id: "8Xi6iZrwusZqJmDGXs49GBmJ" }
@@ -104,20 +104,19 @@ describe("a command to a process that does not own the streams", () => {
       }))
   }
 
-  it.live("is answered with 503 and a time to wait while no process takes it", () =>
-    Effect.gen(function*() {
-      for (const [path, body] of commands) {
-        const answer = yield* send("POST", path, json, JSON.stringify(body))
-        assert.deepStrictEqual([path, answer.status, answer.headers["retry-after"]], [path, 503, "5"])
-        assert.deepStrictEqual(answer.body, {
-          type: "urn:rollcall:problem:not-taken",
-          title: "The streams are moving",
-          status: 503,
-          detail: notTaken().reason.message,
-          hint: notTaken().reason.hint
-        })
-      }
-    }).pipe(using({ calls: failing(notTaken()) })))
+  served("is answered with 503 and a time to wait while no process takes it", function*() {
+    for (const [path, body] of commands) {
+      const answer = yield* send("POST", path, json, JSON.stringify(body))
+      assert.deepStrictEqual([path, answer.status, answer.headers["retry-after"]], [path, 503, "5"])
+      assert.deepStrictEqual(answer.body, {
+        type: "urn:rollcall:problem:not-taken",
+        title: "The streams are moving",
+        status: 503,
+        detail: notTaken().reason.message,
+        hint: notTaken().reason.hint
+      })
+    }
+  }, { calls: failing(notTaken()) })
 
   it.live("is answered with 504 and what to check if its outcome is unknown", () => {
     const reason = new Unanswered({ reason: "ended", check: "rollcall forget --list" })

@@ -7,7 +7,7 @@ import { Capture } from "../../../src/capture/schedule/Capture.ts"
 import * as Server from "../../../src/http/Server.ts"
 import * as Scripted from "../../support/capture/ScriptedApi.ts"
 import { runCommand } from "../cli/Program.ts"
-import { ask, post, stream, using } from "./Running.ts"
+import { ask, post, served, stream, using } from "./Running.ts"
 
 const record = { integration: "greenhouse:acme", model: "ats.tag", id: "8Xi6iZrwusZqJmDGXs49GBmJ" }
 
@@ -130,16 +130,15 @@ describe("POST /v1/forget", () => {
     return Effect.flatMap(Capture, ({ run }) => Effect.raceFirst(test, run)).pipe(using({ api }))
   })
 
-  it.live("refuses an id that no stored record has, without repeating it, and a model that does not exist", () =>
-    Effect.gen(function*() {
-      yield* stream()
-      const unknown = yield* post("/v1/forget/plan", { ...record, id: "ann@people.example" })
-      assert.deepStrictEqual([unknown.status, unknown.body.detail], [
-        404,
-        "nothing is stored about ats.tag with this id in greenhouse:acme: pass the id of the unified API, as events " +
-        "and `GET /v1/records` show it"
-      ])
-      assert.strictEqual((yield* post("/v1/forget/plan", { ...record, model: "ats.person" })).status, 400)
-      assert.strictEqual((yield* post("/v1/forget", record)).status, 400)
-    }).pipe(using({})))
+  served("refuses an id that no stored record has, without repeating it, and a model that does not exist", function*() {
+    yield* stream()
+    const unknown = yield* post("/v1/forget/plan", { ...record, id: "ann@people.example" })
+    assert.deepStrictEqual([unknown.status, unknown.body.detail], [
+      404,
+      "nothing is stored about ats.tag with this id in greenhouse:acme: pass the id of the unified API, as events " +
+      "and `GET /v1/records` show it"
+    ])
+    assert.strictEqual((yield* post("/v1/forget/plan", { ...record, model: "ats.person" })).status, 400)
+    assert.strictEqual((yield* post("/v1/forget", record)).status, 400)
+  }, {})
 })

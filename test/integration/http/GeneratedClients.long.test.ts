@@ -6,7 +6,7 @@
  * - The generators are installed once, from `openapi-typescript.txt` and `openapi-python-client.txt`, into folders of this project; they
  *   need npm, and Python 3 with pip.
  */
-import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFile } from "node:child_process"
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises"
@@ -20,7 +20,7 @@ import { installedPackages } from "../../support/services/PythonPackages.ts"
 import * as Running from "./Running.ts"
 
 const exec = promisify(execFile)
-const { ask, stream, using, write } = Running
+const { ask, served, stream, write } = Running
 const pinsOf = (name: string) => join(import.meta.dirname, `${name}.txt`)
 const token = "an-operate-token-of-32-characters"
 
@@ -203,46 +203,44 @@ describe("a client that is generated from /openapi.json runs every command", () 
     return { ...yield* generated, url: (yield* Server.Server).url }
   })
 
-  it.live("in TypeScript, with openapi-typescript and openapi-fetch", () =>
-    Effect.gen(function*() {
-      const { commands, folder, url } = yield* example
-      yield* Effect.promise(async () => {
-        await symlink(modules, join(folder, "node_modules"))
-        await writeFile(join(folder, "package.json"), JSON.stringify({ type: "module" }))
-        await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }))
-        // in place of the types of Node.js
-        await writeFile(join(folder, "node.d.ts"), "declare const process: { readonly argv: Array<string> }")
-        await writeFile(join(folder, "client.ts"), typescript)
-      })
-      yield* run(
-        process.execPath,
-        ["node_modules/openapi-typescript/bin/cli.js", "openapi.json", "-o", "api.d.ts"],
-        folder
-      )
-      yield* run(process.execPath, ["node_modules/typescript/bin/tsc"], folder)
-      const { stdout } = yield* run(process.execPath, ["client.ts", url, token], folder)
-      check(commands, stdout)
-    }).pipe(Effect.scoped, using({ token, plugins: [picky] })))
+  served("in TypeScript, with openapi-typescript and openapi-fetch", function*() {
+    const { commands, folder, url } = yield* example
+    yield* Effect.promise(async () => {
+      await symlink(modules, join(folder, "node_modules"))
+      await writeFile(join(folder, "package.json"), JSON.stringify({ type: "module" }))
+      await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }))
+      // in place of the types of Node.js
+      await writeFile(join(folder, "node.d.ts"), "declare const process: { readonly argv: Array<string> }")
+      await writeFile(join(folder, "client.ts"), typescript)
+    })
+    yield* run(
+      process.execPath,
+      ["node_modules/openapi-typescript/bin/cli.js", "openapi.json", "-o", "api.d.ts"],
+      folder
+    )
+    yield* run(process.execPath, ["node_modules/typescript/bin/tsc"], folder)
+    const { stdout } = yield* run(process.execPath, ["client.ts", url, token], folder)
+    check(commands, stdout)
+  }, { token, plugins: [picky] })
 
-  it.live("in Python, with openapi-python-client", () =>
-    Effect.gen(function*() {
-      const { commands, folder, url } = yield* example
-      const env = {
-        ...process.env,
-        PYTHONPATH: libraries,
-        PATH: `${join(libraries, "bin")}${delimiter}${process.env["PATH"]}`
-      }
-      const options = [
-        "--path",
-        "openapi.json",
-        "--meta",
-        "none",
-        "--output-path",
-        "rollcall_client",
-        "--fail-on-warning"
-      ]
-      yield* run("python3", ["-m", "openapi_python_client", "generate", ...options], folder, env)
-      const { stdout } = yield* run("python3", ["-c", python, url, token], folder, env)
-      check(commands, stdout)
-    }).pipe(Effect.scoped, using({ token, plugins: [picky] })))
+  served("in Python, with openapi-python-client", function*() {
+    const { commands, folder, url } = yield* example
+    const env = {
+      ...process.env,
+      PYTHONPATH: libraries,
+      PATH: `${join(libraries, "bin")}${delimiter}${process.env["PATH"]}`
+    }
+    const options = [
+      "--path",
+      "openapi.json",
+      "--meta",
+      "none",
+      "--output-path",
+      "rollcall_client",
+      "--fail-on-warning"
+    ]
+    yield* run("python3", ["-m", "openapi_python_client", "generate", ...options], folder, env)
+    const { stdout } = yield* run("python3", ["-c", python, url, token], folder, env)
+    check(commands, stdout)
+  }, { token, plugins: [picky] })
 })

@@ -7,7 +7,7 @@ import { pendingOf } from "../../conformance/StoreSamples.ts"
 import { runCommand } from "../cli/Program.ts"
 import * as Running from "./Running.ts"
 
-const { ask, key, stream, using } = Running
+const { ask, key, stream, served, using } = Running
 
 const post = Effect.fnUntraced(function*(path: string, headers: Record<string, string> = {}) {
   const { url } = yield* Server.Server
@@ -51,80 +51,77 @@ const held = Effect.gen(function*() {
 })
 
 describe("GET /v1/holds", () => {
-  it.live("lists the holds that wait for a decision, with records by id only (I11)", () =>
-    Effect.gen(function*() {
-      const { deletes, scope } = yield* held
-      const { body, text } = yield* ask("/v1/holds")
-      assert.deepStrictEqual(body.items.map((hold: { id: number }) => hold.id), [scope, deletes])
-      assert.deepStrictEqual(body.items[1], {
-        id: deletes,
-        stream: "greenhouse:acme/ats.tag",
-        integration: "greenhouse:acme",
-        model: "ats.tag",
-        kind: "deletes",
-        state: "open",
-        reason: "all 3 records deleted",
-        paths: [],
-        opened_at: "1970-01-01T00:00:00.000Z",
-        decided_at: null,
-        records: 3,
-        released: 0,
-        waiting_reason: null
-      })
-      assert.isNull(body.next)
-      const first = (yield* ask("/v1/holds?limit=1")).body
-      assert.deepStrictEqual([first.items[0].id, first.next], [scope, String(scope)])
-      assert.strictEqual((yield* ask(`/v1/holds?limit=1&after=${first.next}`)).body.items[0].id, deletes)
+  served("lists the holds that wait for a decision, with records by id only (I11)", function*() {
+    const { deletes, scope } = yield* held
+    const { body, text } = yield* ask("/v1/holds")
+    assert.deepStrictEqual(body.items.map((hold: { id: number }) => hold.id), [scope, deletes])
+    assert.deepStrictEqual(body.items[1], {
+      id: deletes,
+      stream: "greenhouse:acme/ats.tag",
+      integration: "greenhouse:acme",
+      model: "ats.tag",
+      kind: "deletes",
+      state: "open",
+      reason: "all 3 records deleted",
+      paths: [],
+      opened_at: "1970-01-01T00:00:00.000Z",
+      decided_at: null,
+      records: 3,
+      released: 0,
+      waiting_reason: null
+    })
+    assert.isNull(body.next)
+    const first = (yield* ask("/v1/holds?limit=1")).body
+    assert.deepStrictEqual([first.items[0].id, first.next], [scope, String(scope)])
+    assert.strictEqual((yield* ask(`/v1/holds?limit=1&after=${first.next}`)).body.items[0].id, deletes)
 
-      const page = (yield* ask(`/v1/holds/${deletes}?limit=2`)).body
-      assert.deepStrictEqual(page.records.map((record: { id: string }) => record.id), ["a", "b"])
-      const rest = yield* ask(`/v1/holds/${deletes}?after=${page.next}`)
-      assert.deepStrictEqual(rest.body.records.map((record: { id: string }) => record.id), ["c"])
-      assert.notInclude(text + rest.text, "s3cret")
-      assert.strictEqual((yield* ask("/v1/holds/77")).status, 404)
-      assert.strictEqual((yield* ask("/v1/holds/seven")).status, 400)
-      // PostgreSQL refuses such an id, which would be answered "the store is unavailable"
-      assert.strictEqual((yield* ask("/v1/holds?after=1.5")).status, 400)
-    }).pipe(using()))
+    const page = (yield* ask(`/v1/holds/${deletes}?limit=2`)).body
+    assert.deepStrictEqual(page.records.map((record: { id: string }) => record.id), ["a", "b"])
+    const rest = yield* ask(`/v1/holds/${deletes}?after=${page.next}`)
+    assert.deepStrictEqual(rest.body.records.map((record: { id: string }) => record.id), ["c"])
+    assert.notInclude(text + rest.text, "s3cret")
+    assert.strictEqual((yield* ask("/v1/holds/77")).status, 404)
+    assert.strictEqual((yield* ask("/v1/holds/seven")).status, 400)
+    // PostgreSQL refuses such an id, which would be answered "the store is unavailable"
+    assert.strictEqual((yield* ask("/v1/holds?after=1.5")).status, 400)
+  })
 
-  it.live("the overview and the metrics show open holds, and readiness ignores them", () =>
-    Effect.gen(function*() {
-      const { deletes } = yield* held
-      const { matters } = (yield* ask("/v1/overview")).body
-      const ofDeletes = matters.find(({ id }: { id: string }) => id === `hold/${deletes}`)
-      assert.deepInclude(ofDeletes, {
-        title: "3 changes of ats.tag held back: deletes",
-        integrations: ["greenhouse:acme"],
-        link: `/holds/${deletes}`
-      })
-      const metrics = (yield* ask("/metrics")).text
-      assert.match(metrics, /^rollcall_holds_open\{.*\} 2$/m)
-      assert.match(metrics, /^rollcall_pending_changes\{.*reason="held".*\} 4$/m)
-      assert.strictEqual((yield* ask("/health/ready")).status, 200)
-      yield* post(`/v1/holds/${deletes}/reject`)
-      assert.match((yield* ask("/metrics")).text, /^rollcall_holds_open\{.*\} 1$/m)
-    }).pipe(using()))
+  served("the overview and the metrics show open holds, and readiness ignores them", function*() {
+    const { deletes } = yield* held
+    const { matters } = (yield* ask("/v1/overview")).body
+    const ofDeletes = matters.find(({ id }: { id: string }) => id === `hold/${deletes}`)
+    assert.deepInclude(ofDeletes, {
+      title: "3 changes of ats.tag held back: deletes",
+      integrations: ["greenhouse:acme"],
+      link: `/holds/${deletes}`
+    })
+    const metrics = (yield* ask("/metrics")).text
+    assert.match(metrics, /^rollcall_holds_open\{.*\} 2$/m)
+    assert.match(metrics, /^rollcall_pending_changes\{.*reason="held".*\} 4$/m)
+    assert.strictEqual((yield* ask("/health/ready")).status, 200)
+    yield* post(`/v1/holds/${deletes}/reject`)
+    assert.match((yield* ask("/metrics")).text, /^rollcall_holds_open\{.*\} 1$/m)
+  })
 })
 
 describe("deciding", () => {
-  it.live("an approval and a rejection are each accepted once; an impossible decision is a conflict", () =>
-    Effect.gen(function*() {
-      const { deletes, scope } = yield* held
-      const store = yield* Store
-      assert.strictEqual((yield* approve(deletes, "&silent=true")).status, 409)
-      const rejected = yield* post(`/v1/holds/${deletes}/reject`)
-      assert.deepStrictEqual([rejected.status, rejected.body.state], [200, "rejected"])
-      const twice = yield* post(`/v1/holds/${deletes}/reject`)
-      assert.strictEqual(twice.status, 409)
-      assert.include(twice.body.hint, "until it is approved")
-      const approved = yield* approve(scope, "&silent=true&origin=backfill")
-      assert.deepStrictEqual([approved.status, approved.body.state], [200, "approving"])
-      assert.deepStrictEqual((yield* store.hold(scope))?.release, { origin: "backfill", silent: true })
-      const again = yield* post(`/v1/holds/${scope}/approve?plan=0`)
-      assert.deepStrictEqual([again.status, again.body.detail], [409, `hold ${scope} is already approving`])
-      assert.strictEqual((yield* post("/v1/holds/77/approve?plan=0")).status, 404)
-      assert.strictEqual((yield* approve(deletes, "&origin=poll")).status, 400)
-    }).pipe(using()))
+  served("an approval and a rejection are each accepted once; an impossible decision is a conflict", function*() {
+    const { deletes, scope } = yield* held
+    const store = yield* Store
+    assert.strictEqual((yield* approve(deletes, "&silent=true")).status, 409)
+    const rejected = yield* post(`/v1/holds/${deletes}/reject`)
+    assert.deepStrictEqual([rejected.status, rejected.body.state], [200, "rejected"])
+    const twice = yield* post(`/v1/holds/${deletes}/reject`)
+    assert.strictEqual(twice.status, 409)
+    assert.include(twice.body.hint, "until it is approved")
+    const approved = yield* approve(scope, "&silent=true&origin=backfill")
+    assert.deepStrictEqual([approved.status, approved.body.state], [200, "approving"])
+    assert.deepStrictEqual((yield* store.hold(scope))?.release, { origin: "backfill", silent: true })
+    const again = yield* post(`/v1/holds/${scope}/approve?plan=0`)
+    assert.deepStrictEqual([again.status, again.body.detail], [409, `hold ${scope} is already approving`])
+    assert.strictEqual((yield* post("/v1/holds/77/approve?plan=0")).status, 404)
+    assert.strictEqual((yield* approve(deletes, "&origin=poll")).status, 400)
+  })
 
   it.live(
     "an approved hold of a stream that is not read is stored and shows why it waits (D6)",
@@ -158,8 +155,9 @@ describe("deciding", () => {
     180_000
   )
 
-  it.live("an approval requires a plan, and is a conflict with the new number of records once they have changed", () =>
-    Effect.gen(function*() {
+  served(
+    "an approval requires a plan, and is a conflict with the new number of records once they have changed",
+    function*() {
       const { deletes } = yield* held
       const without = yield* post(`/v1/holds/${deletes}/approve`)
       assert.deepStrictEqual([without.status, without.body.errors[0].path], [400, ["query", "plan"]])
@@ -180,17 +178,17 @@ describe("deciding", () => {
       const after = yield* ask(`/v1/holds/${deletes}/plan`)
       assert.deepStrictEqual([after.status, after.body.detail], [409, `hold ${deletes} is already approving`])
       assert.strictEqual((yield* ask("/v1/holds/77/plan")).status, 404)
-    }).pipe(using()))
+    }
+  )
 
-  it.live("a web page of another origin cannot decide, a page of our own origin can", () =>
-    Effect.gen(function*() {
-      const { deletes } = yield* held
-      const { url } = yield* Server.Server
-      const forged = yield* approve(deletes, "", { origin: "https://attacker.example" })
-      assert.deepStrictEqual([forged.status, forged.body.type], [403, "urn:rollcall:problem:origin-not-allowed"])
-      assert.strictEqual((yield* approve(deletes, "", { origin: "null" })).status, 403)
-      assert.strictEqual((yield* approve(deletes, "", { origin: url })).status, 200)
-    }).pipe(using()))
+  served("a web page of another origin cannot decide, a page of our own origin can", function*() {
+    const { deletes } = yield* held
+    const { url } = yield* Server.Server
+    const forged = yield* approve(deletes, "", { origin: "https://attacker.example" })
+    assert.deepStrictEqual([forged.status, forged.body.type], [403, "urn:rollcall:problem:origin-not-allowed"])
+    assert.strictEqual((yield* approve(deletes, "", { origin: "null" })).status, 403)
+    assert.strictEqual((yield* approve(deletes, "", { origin: url })).status, 200)
+  })
 })
 
 describe("rollcall holds", () => {

@@ -10,7 +10,7 @@ import * as Server from "../../../src/http/Server.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Scripted from "../../support/capture/ScriptedApi.ts"
-import { ask, type Options, server, stream, using, write } from "./Running.ts"
+import { ask, type Options, served, server, stream, using, write } from "./Running.ts"
 
 const post = Effect.fnUntraced(function*(path: string, body: unknown, headers: Record<string, string> = {}) {
   const { url } = yield* Server.Server
@@ -109,56 +109,53 @@ describe("POST /v1/integrations", () => {
       assert.strictEqual((yield* post(`/v1/integrations/${path}/remove`, { data: "keep" })).status, 200)
     })))
 
-  it.live("reports every fault of the body at once, with the known names", () =>
-    Effect.gen(function*() {
-      const { body, status } = yield* post("/v1/integrations", {
-        id: "acme",
-        account: "uk",
-        models: ["ats.tags"],
-        interval: "soon",
-        backfill: "none",
-        every: 1
-      })
-      assert.deepInclude(body, {
-        status,
-        type: "urn:rollcall:problem:integration-invalid",
-        detail: "the body has 6 errors"
-      })
-      assert.strictEqual(status, 400)
-      const faults = new Map<string, { message: string; hint: string }>(
-        body.faults.map((fault: { where: string }) => [fault.where, fault])
-      )
-      assert.sameMembers([...faults.keys()], [
-        "body, id",
-        "body, account",
-        "body, models[0]",
-        "body, interval",
-        "body, backfill",
-        "body, every"
-      ])
-      assert.include(faults.get("body, account")?.hint, "default, eu")
-      assert.include(faults.get("body, models[0]")?.hint, "ats.application")
-      assert.deepStrictEqual(yield* list, [])
-    }).pipe(using()))
+  served("reports every fault of the body at once, with the known names", function*() {
+    const { body, status } = yield* post("/v1/integrations", {
+      id: "acme",
+      account: "uk",
+      models: ["ats.tags"],
+      interval: "soon",
+      backfill: "none",
+      every: 1
+    })
+    assert.deepInclude(body, {
+      status,
+      type: "urn:rollcall:problem:integration-invalid",
+      detail: "the body has 6 errors"
+    })
+    assert.strictEqual(status, 400)
+    const faults = new Map<string, { message: string; hint: string }>(
+      body.faults.map((fault: { where: string }) => [fault.where, fault])
+    )
+    assert.sameMembers([...faults.keys()], [
+      "body, id",
+      "body, account",
+      "body, models[0]",
+      "body, interval",
+      "body, backfill",
+      "body, every"
+    ])
+    assert.include(faults.get("body, account")?.hint, "default, eu")
+    assert.include(faults.get("body, models[0]")?.hint, "ats.application")
+    assert.deepStrictEqual(yield* list, [])
+  })
 
   for (const [text, where] of [["{", "body"], ["[]", "body"], ["{}", "body, id"], ["null", "body"]] as const) {
-    it.live(`${text} is a problem that names its location`, () =>
-      Effect.gen(function*() {
-        const { body, status } = yield* post("/v1/integrations", text)
-        assert.strictEqual(status, 400)
-        assert.include(body.faults.map((fault: { where: string }) => fault.where), where)
-      }).pipe(using()))
+    served(`${text} is a problem that names its location`, function*() {
+      const { body, status } = yield* post("/v1/integrations", text)
+      assert.strictEqual(status, 400)
+      assert.include(body.faults.map((fault: { where: string }) => fault.where), where)
+    })
   }
 
-  it.live("a page of another site cannot make a local browser post", () =>
-    Effect.gen(function*() {
-      const added = (origin: string) => post("/v1/integrations", { id: acme }, { origin, "content-type": "text/plain" })
-      assert.strictEqual((yield* added("https://attacker.example")).status, 403)
-      assert.strictEqual((yield* added("null")).status, 403)
-      assert.deepStrictEqual(yield* list, [])
-      const { url } = yield* Server.Server
-      assert.strictEqual((yield* post("/v1/integrations", { id: acme }, { origin: url })).status, 200)
-    }).pipe(using()))
+  served("a page of another site cannot make a local browser post", function*() {
+    const added = (origin: string) => post("/v1/integrations", { id: acme }, { origin, "content-type": "text/plain" })
+    assert.strictEqual((yield* added("https://attacker.example")).status, 403)
+    assert.strictEqual((yield* added("null")).status, 403)
+    assert.deepStrictEqual(yield* list, [])
+    const { url } = yield* Server.Server
+    assert.strictEqual((yield* post("/v1/integrations", { id: acme }, { origin: url })).status, 200)
+  })
 })
 
 describe("POST /v1/integrations/{id}/remove", () => {
@@ -216,23 +213,21 @@ describe("POST /v1/integrations/{id}/remove", () => {
     }).pipe(Effect.scoped)
   })
 
-  it.live("an integration with a long id is found by the id that the list shows", () =>
-    Effect.gen(function*() {
-      const integration = `workday:${"ä".repeat(300)}`
-      yield* stream({}, { integration, model: "ats.tag" })
-      assert.strictEqual((yield* ask(`/v1/streams/${encodeURIComponent(integration)}/ats.tag`)).status, 200)
-    }).pipe(using()))
+  served("an integration with a long id is found by the id that the list shows", function*() {
+    const integration = `workday:${"ä".repeat(300)}`
+    yield* stream({}, { integration, model: "ats.tag" })
+    assert.strictEqual((yield* ask(`/v1/streams/${encodeURIComponent(integration)}/ats.tag`)).status, 200)
+  })
 
-  it.live("requires `data`, and refuses to remove a declared integration", () =>
-    Effect.gen(function*() {
-      yield* post("/v1/integrations", { id: acme })
-      for (const body of [{}, { data: "all" }, { data: "keep", more: 1 }]) {
-        assert.strictEqual((yield* remove(acme, body)).status, 400, JSON.stringify(body))
-      }
-      yield* stream({}, { integration: "workday:acme", model: "ats.tag" })
-      yield* write("a", "{}", { integration: "workday:acme" })
-      const { body, status } = yield* remove("workday:acme", { data: "erase" })
-      assert.deepStrictEqual([status, body.type], [409, "urn:rollcall:problem:conflict"])
-      assert.include(body.hint, "remove it in the configuration")
-    }).pipe(using()))
+  served("requires `data`, and refuses to remove a declared integration", function*() {
+    yield* post("/v1/integrations", { id: acme })
+    for (const body of [{}, { data: "all" }, { data: "keep", more: 1 }]) {
+      assert.strictEqual((yield* remove(acme, body)).status, 400, JSON.stringify(body))
+    }
+    yield* stream({}, { integration: "workday:acme", model: "ats.tag" })
+    yield* write("a", "{}", { integration: "workday:acme" })
+    const { body, status } = yield* remove("workday:acme", { data: "erase" })
+    assert.deepStrictEqual([status, body.type], [409, "urn:rollcall:problem:conflict"])
+    assert.include(body.hint, "remove it in the configuration")
+  })
 })

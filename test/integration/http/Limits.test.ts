@@ -9,7 +9,7 @@ import { connect, type Socket } from "node:net"
 import * as Server from "../../../src/http/Server.ts"
 import * as Running from "./Running.ts"
 
-const { post, send, stream, using, write } = Running
+const { post, send, stream, served, using, write } = Running
 const json = { "content-type": "application/json" }
 const rewind = "/v1/streams/greenhouse:acme/ats.tag/rewind"
 const mebibyte = 1024 * 1024
@@ -38,68 +38,64 @@ const operateToken = "an-operate-token-of-32-characters"
 const follow = "GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
 
 describe("a body", () => {
-  it.live("of more than 64 KiB is refused before it is read, and a streamed one while it is read", () =>
-    Effect.gen(function*() {
-      const large = JSON.stringify({ to: "2026-01-01T00:00:00Z", id: "x".repeat(64 * 1024) })
-      for (const path of [rewind, "/v1/integrations", "/v1/deadletters/plan"]) {
-        for (const headers of [{ "content-length": String(large.length) }, { "transfer-encoding": "chunked" }]) {
-          const { body, status } = yield* send("POST", path, { ...json, ...headers }, large)
-          assert.deepStrictEqual(
-            [status, body?.type],
-            [413, "urn:rollcall:problem:payload-too-large"],
-            `${path} ${JSON.stringify(headers)}`
-          )
-        }
+  served("of more than 64 KiB is refused before it is read, and a streamed one while it is read", function*() {
+    const large = JSON.stringify({ to: "2026-01-01T00:00:00Z", id: "x".repeat(64 * 1024) })
+    for (const path of [rewind, "/v1/integrations", "/v1/deadletters/plan"]) {
+      for (const headers of [{ "content-length": String(large.length) }, { "transfer-encoding": "chunked" }]) {
+        const { body, status } = yield* send("POST", path, { ...json, ...headers }, large)
+        assert.deepStrictEqual(
+          [status, body?.type],
+          [413, "urn:rollcall:problem:payload-too-large"],
+          `${path} ${JSON.stringify(headers)}`
+        )
       }
-      const { url } = yield* Server.Server
-      const status = yield* Effect.promise(async () => {
-        const headers = { ...json, "content-length": 210 * mebibyte }
-        const sent = request(`${url}/v1/integrations`, { method: "POST", headers, agent: false }).on("error", () => {})
-        sent.flushHeaders()
-        const [answer] = await once(sent, "response")
-        sent.destroy()
-        return answer.statusCode
-      })
-      assert.strictEqual(status, 413)
-    }).pipe(using()))
+    }
+    const { url } = yield* Server.Server
+    const status = yield* Effect.promise(async () => {
+      const headers = { ...json, "content-length": 210 * mebibyte }
+      const sent = request(`${url}/v1/integrations`, { method: "POST", headers, agent: false }).on("error", () => {})
+      sent.flushHeaders()
+      const [answer] = await once(sent, "response")
+      sent.destroy()
+      return answer.statusCode
+    })
+    assert.strictEqual(status, 413)
+  })
 
-  it.live("of the login form has the same limit", () =>
-    Effect.gen(function*() {
-      const form = { "content-type": "application/x-www-form-urlencoded", "transfer-encoding": "chunked" }
-      assert.strictEqual((yield* send("POST", "/login", form, `token=${"x".repeat(65 * 1024)}`)).status, 413)
-    }).pipe(using({ token: operateToken })))
+  served("of the login form has the same limit", function*() {
+    const form = { "content-type": "application/x-www-form-urlencoded", "transfer-encoding": "chunked" }
+    assert.strictEqual((yield* send("POST", "/login", form, `token=${"x".repeat(65 * 1024)}`)).status, 413)
+  }, { token: operateToken })
 
-  it.live("that is nested deeply is a fault, not an error of the server", () =>
-    Effect.gen(function*() {
-      const deep = "[".repeat(30_000) + "]".repeat(30_000)
-      for (const path of ["/v1/integrations", "/v1/deadletters/plan", "/v1/deadletters/1/resolve", rewind]) {
-        for (const body of [deep, `{"id":${deep}}`, `{"outcome":"a","happened":true,"result":${deep}}`]) {
-          const { status } = yield* send("POST", path, json, body)
-          assert.isBelow(status ?? 500, 500, path)
-        }
+  served("that is nested deeply is a fault, not an error of the server", function*() {
+    const deep = "[".repeat(30_000) + "]".repeat(30_000)
+    for (const path of ["/v1/integrations", "/v1/deadletters/plan", "/v1/deadletters/1/resolve", rewind]) {
+      for (const body of [deep, `{"id":${deep}}`, `{"outcome":"a","happened":true,"result":${deep}}`]) {
+        const { status } = yield* send("POST", path, json, body)
+        assert.isBelow(status ?? 500, 500, path)
       }
-    }).pipe(using()))
+    }
+  })
 
-  it.live("with long or many names is answered in a few kilobytes", () =>
-    Effect.gen(function*() {
-      const bodies = [
-        { id: "a:b", models: ["x".repeat(60_000)] },
-        { id: "a:b", models: Array.from({ length: 15_000 }, () => "x") },
-        { id: "x".repeat(60_000) },
-        { id: "a:b", account: "x".repeat(60_000), interval: "y".repeat(100) },
-        { ["x".repeat(60_000)]: 1 },
-        Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`p${index}`, 1])),
-        { id: "a:b", backfill: "x".repeat(60_000) },
-        { id: "a:b", interval: "x".repeat(60_000) }
-      ]
-      for (const body of bodies) {
-        const { body: problem, status } = yield* post("/v1/integrations", body)
-        assert.strictEqual(status, 400)
-        assert.isBelow(JSON.stringify(problem).length, 8192, JSON.stringify(body).slice(0, 50))
-      }
-      const ids = yield* post("/v1/deadletters/plan", { ids: Array.from({ length: 12_000 }, (_, id) => id) })
-      assert.strictEqual(ids.status, 400)
-    }).pipe(using()))
+  served("with long or many names is answered in a few kilobytes", function*() {
+    const bodies = [
+      { id: "a:b", models: ["x".repeat(60_000)] },
+      { id: "a:b", models: Array.from({ length: 15_000 }, () => "x") },
+      { id: "x".repeat(60_000) },
+      { id: "a:b", account: "x".repeat(60_000), interval: "y".repeat(100) },
+      { ["x".repeat(60_000)]: 1 },
+      Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`p${index}`, 1])),
+      { id: "a:b", backfill: "x".repeat(60_000) },
+      { id: "a:b", interval: "x".repeat(60_000) }
+    ]
+    for (const body of bodies) {
+      const { body: problem, status } = yield* post("/v1/integrations", body)
+      assert.strictEqual(status, 400)
+      assert.isBelow(JSON.stringify(problem).length, 8192, JSON.stringify(body).slice(0, 50))
+    }
+    const ids = yield* post("/v1/deadletters/plan", { ids: Array.from({ length: 12_000 }, (_, id) => id) })
+    assert.strictEqual(ids.status, 400)
+  })
 })
 
 describe("a request that reaches no handler", () => {
@@ -130,58 +126,55 @@ describe("a request that reaches no handler", () => {
       }).pipe(Effect.scoped, using({ limits: { headers: "400 millis", request: "400 millis" } }))
   )
 
-  it.live("gets no response while another one is being sent on its connection", () =>
-    Effect.gen(function*() {
-      const socket = yield* open
-      socket.write(follow)
-      assert.match(yield* received(socket), /^HTTP\/1.1 200 /)
-      const rest: Array<string> = []
-      socket.on("data", (data) => rest.push(String(data)))
-      socket.write("not HTTP\r\n\r\n")
-      yield* closed(socket)
-      assert.notInclude(rest.join(""), "HTTP/1.1")
-    }).pipe(Effect.scoped, using()))
+  served("gets no response while another one is being sent on its connection", function*() {
+    const socket = yield* open
+    socket.write(follow)
+    assert.match(yield* received(socket), /^HTTP\/1.1 200 /)
+    const rest: Array<string> = []
+    socket.on("data", (data) => rest.push(String(data)))
+    socket.write("not HTTP\r\n\r\n")
+    yield* closed(socket)
+    assert.notInclude(rest.join(""), "HTTP/1.1")
+  })
 })
 
 describe("readers of the event stream", () => {
-  it.live("are refused beyond the limit until one of them leaves", () =>
-    Effect.gen(function*() {
-      const first = yield* open
-      first.write(follow)
-      yield* received(first)
-      const second = yield* open
-      second.write(follow)
-      yield* received(second)
-      const accept = { accept: "text/event-stream" }
-      const { body, headers, status } = yield* send("GET", "/v1/events", accept)
-      assert.deepStrictEqual([status, body.type], [503, "urn:rollcall:problem:too-many-readers"])
-      assert.strictEqual(headers["retry-after"], "30")
-      assert.strictEqual((yield* send("HEAD", "/v1/events", accept)).status, 200)
-      assert.strictEqual((yield* send("GET", "/v1/events")).status, 200)
-      first.destroy()
-      const third = yield* open
-      for (;;) {
-        third.write(follow)
-        if ((yield* received(third)).startsWith("HTTP/1.1 200")) break
-      }
-    }).pipe(Effect.scoped, using({ limits: { eventReaders: 2 } })))
+  served("are refused beyond the limit until one of them leaves", function*() {
+    const first = yield* open
+    first.write(follow)
+    yield* received(first)
+    const second = yield* open
+    second.write(follow)
+    yield* received(second)
+    const accept = { accept: "text/event-stream" }
+    const { body, headers, status } = yield* send("GET", "/v1/events", accept)
+    assert.deepStrictEqual([status, body.type], [503, "urn:rollcall:problem:too-many-readers"])
+    assert.strictEqual(headers["retry-after"], "30")
+    assert.strictEqual((yield* send("HEAD", "/v1/events", accept)).status, 200)
+    assert.strictEqual((yield* send("GET", "/v1/events")).status, 200)
+    first.destroy()
+    const third = yield* open
+    for (;;) {
+      third.write(follow)
+      if ((yield* received(third)).startsWith("HTTP/1.1 200")) break
+    }
+  }, { limits: { eventReaders: 2 } })
 
-  it.live("are not counted for requests without a token, which could otherwise use up the limit", () =>
-    Effect.gen(function*() {
-      const host = "Host: localhost\r\n"
-      const socket = yield* open
-      // these are answered in order, so all of them wait for the first one, which is delayed
-      socket.write(
-        `GET /v1/events HTTP/1.1\r\n${host}Authorization: Bearer wrong\r\n\r\n` +
-          `GET /health/live HTTP/1.1\r\n${host}Accept: text/event-stream\r\n\r\n`.repeat(3)
-      )
-      const head = yield* open
-      head.write(`GET /health/live HTTP/1.1\r\n${host}\r\n`)
-      yield* received(head)
-      const reader = yield* open
-      reader.write(follow.replace("Accept", `Authorization: Bearer ${operateToken}\r\nAccept`))
-      assert.match(yield* received(reader), /^HTTP\/1.1 200/)
-    }).pipe(Effect.scoped, using({ limits: { eventReaders: 2 }, token: operateToken })))
+  served("are not counted for requests without a token, which could otherwise use up the limit", function*() {
+    const host = "Host: localhost\r\n"
+    const socket = yield* open
+    // these are answered in order, so all of them wait for the first one, which is delayed
+    socket.write(
+      `GET /v1/events HTTP/1.1\r\n${host}Authorization: Bearer wrong\r\n\r\n` +
+        `GET /health/live HTTP/1.1\r\n${host}Accept: text/event-stream\r\n\r\n`.repeat(3)
+    )
+    const head = yield* open
+    head.write(`GET /health/live HTTP/1.1\r\n${host}\r\n`)
+    yield* received(head)
+    const reader = yield* open
+    reader.write(follow.replace("Accept", `Authorization: Bearer ${operateToken}\r\nAccept`))
+    assert.match(yield* received(reader), /^HTTP\/1.1 200/)
+  }, { limits: { eventReaders: 2 }, token: operateToken })
 
   it.live("that do not read are disconnected, and readers without events are not (I9)", () =>
     Effect.gen(function*() {
@@ -212,8 +205,9 @@ describe("readers of the event stream", () => {
 })
 
 describe("unread pages", () => {
-  it.live("of all connections hold limited memory: a further page is 503 until a client has read or left (I9)", () =>
-    Effect.gen(function*() {
+  served(
+    "of all connections hold limited memory: a further page is 503 until a client has read or left (I9)",
+    function*() {
       yield* stream()
       for (let id = 0; id < 9; id++) yield* write(`r${id}`, JSON.stringify({ name: "x".repeat(mebibyte - 1000) }))
       /** Asks for a small page until the status is this one. */
@@ -237,7 +231,9 @@ describe("unread pages", () => {
       assert.strictEqual((yield* send("GET", "/v1/streams")).status, 200)
       unread[0]!.destroy()
       yield* until(200)
-    }).pipe(Effect.scoped, using({ limits: { pageBytes: 17 * mebibyte, pageWait: "100 millis" } })))
+    },
+    { limits: { pageBytes: 17 * mebibyte, pageWait: "100 millis" } }
+  )
 
   it.live("hold memory for at most 30 s while another request waits for it, even if their clients make slow progress", () =>
     Effect.gen(function*() {
@@ -274,14 +270,13 @@ describe("unread pages", () => {
       assert.isBelow(process.memoryUsage().arrayBuffers - before, 8 * size)
     }).pipe(Effect.scoped, using(), Effect.provideService(Metric.MetricRegistry, new Map())))
 
-  it.live("that cannot be made hold no memory afterwards (I9)", () =>
-    Effect.gen(function*() {
-      yield* stream()
-      for (let tries = 0; tries < 3; tries++) {
-        assert.strictEqual((yield* send("GET", "/v1/records?integration=a:b&model=ats.tag")).status, 404)
-      }
-      assert.strictEqual((yield* send("GET", "/v1/events")).status, 200)
-    }).pipe(using({ limits: { pageBytes: mebibyte, pageWait: 0 } })))
+  served("that cannot be made hold no memory afterwards (I9)", function*() {
+    yield* stream()
+    for (let tries = 0; tries < 3; tries++) {
+      assert.strictEqual((yield* send("GET", "/v1/records?integration=a:b&model=ats.tag")).status, 404)
+    }
+    assert.strictEqual((yield* send("GET", "/v1/events")).status, 200)
+  }, { limits: { pageBytes: mebibyte, pageWait: 0 } })
 })
 
 describe("connections", () => {
@@ -318,8 +313,9 @@ describe("connections", () => {
       assert.strictEqual((cut?.state as { count: number } | undefined)?.count, 2)
     }).pipe(Effect.scoped, using(), Effect.provideService(Metric.MetricRegistry, new Map())))
 
-  it.live("that ask for another protocol have the same limits: the request is answered as if it did not ask", () =>
-    Effect.gen(function*() {
+  served(
+    "that ask for another protocol have the same limits: the request is answered as if it did not ask",
+    function*() {
       for (const protocol of ["websocket", "h2c"]) {
         const one = yield* open
         for (let count = 0; count < 2; count++) {
@@ -330,31 +326,30 @@ describe("connections", () => {
         }
         one.destroy()
       }
-    }).pipe(Effect.scoped, using()))
+    }
+  )
 
-  it.live("with many requests one after another do not collect a listener for each of them", () =>
-    Effect.gen(function*() {
-      const warnings: Array<string> = []
-      const note = ({ name }: Error) => void warnings.push(name)
-      process.on("warning", note)
-      yield* Effect.addFinalizer(() => Effect.sync(() => process.off("warning", note)))
-      const one = yield* open
-      for (let count = 0; count < 20; count++) {
-        one.write("GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        yield* received(one)
-      }
-      assert.notInclude(warnings, "MaxListenersExceededWarning")
-    }).pipe(Effect.scoped, using()))
+  served("with many requests one after another do not collect a listener for each of them", function*() {
+    const warnings: Array<string> = []
+    const note = ({ name }: Error) => void warnings.push(name)
+    process.on("warning", note)
+    yield* Effect.addFinalizer(() => Effect.sync(() => process.off("warning", note)))
+    const one = yield* open
+    for (let count = 0; count < 20; count++) {
+      one.write("GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+      yield* received(one)
+    }
+    assert.notInclude(warnings, "MaxListenersExceededWarning")
+  })
 
-  it.live("that send their request too slowly are closed, even if they send nothing", () =>
-    Effect.gen(function*() {
-      const slow = yield* open
-      slow.write("GET / HTTP/1.1\r\nHost: localhost\r\n")
-      const silent = yield* open
-      const body = yield* open
-      body.write(
-        `POST ${rewind} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{`
-      )
-      yield* Effect.all([closed(slow), closed(silent), closed(body)], { concurrency: "unbounded" })
-    }).pipe(Effect.scoped, using({ limits: { headers: "200 millis", request: "400 millis" } })))
+  served("that send their request too slowly are closed, even if they send nothing", function*() {
+    const slow = yield* open
+    slow.write("GET / HTTP/1.1\r\nHost: localhost\r\n")
+    const silent = yield* open
+    const body = yield* open
+    body.write(
+      `POST ${rewind} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{`
+    )
+    yield* Effect.all([closed(slow), closed(silent), closed(body)], { concurrency: "unbounded" })
+  }, { limits: { headers: "200 millis", request: "400 millis" } })
 })

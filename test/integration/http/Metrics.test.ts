@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { Store } from "../../../src/store/Store.ts"
 import * as Running from "./Running.ts"
 
-const { ask, stream, using, write } = Running
+const { ask, stream, served, using, write } = Running
 
 const promtool = (() => {
   try {
@@ -35,34 +35,33 @@ describe("GET /metrics", () => {
       }).pipe(using())
   )
 
-  it.live("adds up the state of the streams in the store by model, and shows the counters of the process", () =>
-    Effect.gen(function*() {
-      yield* Metric.update(counted, 2)
-      yield* stream({ phase: "live", watermark: Date.now() - 90_000 })
-      const skills = { integration: "workday:acme", model: "hris.skill" } as const
-      yield* stream({ blocked: { reason: "unsupported", code: null, message: "no", since: 0 } }, skills)
-      yield* stream({ phase: "live", watermark: Date.now() - 300_000 }, { integration: "lever:acme", model: "ats.tag" })
-      yield* write("a", "{}")
-      const { text } = yield* ask("/metrics")
-      const value = (line: RegExp) => Number(text.match(line)?.[1])
-      const tag = String.raw`\{model="ats.tag"\} (\S+)`
-      assert.closeTo(value(new RegExp(`rollcall_stream_freshness_max_seconds${tag}`)), 300, 5)
-      // the target is three intervals, here 180 s
-      assert.closeTo(value(new RegExp(`rollcall_stream_lateness_max_ratio${tag}`)), 300 / 180, 0.05)
-      assert.strictEqual(value(new RegExp(`rollcall_records_live${tag}`)), 1)
-      for (const [state, count] of [["ok", 1], ["late", 1], ["failing", 0]]) {
-        assert.include(text, `rollcall_streams{model="ats.tag",state="${state}"} ${count}\n`)
-      }
-      assert.include(text, 'rollcall_streams{model="hris.skill",state="blocked"} 1\n')
-      assert.include(text, 'rollcall_integrations_blocked{reason="unsupported"} 1\n')
-      assert.include(text, "rollcall_integrations 3\n")
-      assert.notInclude(text, "acme")
-      assert.strictEqual(value(/rollcall_tests_total (\d+)/), 2)
-      yield* stream({ blocked: null }, skills)
-      const later = (yield* ask("/metrics")).text
-      assert.include(later, 'rollcall_streams{model="hris.skill",state="blocked"} 0\n')
-      assert.include(later, 'rollcall_integrations_blocked{reason="unsupported"} 0\n')
-    }).pipe(using()))
+  served("adds up the state of the streams in the store by model, and shows the counters of the process", function*() {
+    yield* Metric.update(counted, 2)
+    yield* stream({ phase: "live", watermark: Date.now() - 90_000 })
+    const skills = { integration: "workday:acme", model: "hris.skill" } as const
+    yield* stream({ blocked: { reason: "unsupported", code: null, message: "no", since: 0 } }, skills)
+    yield* stream({ phase: "live", watermark: Date.now() - 300_000 }, { integration: "lever:acme", model: "ats.tag" })
+    yield* write("a", "{}")
+    const { text } = yield* ask("/metrics")
+    const value = (line: RegExp) => Number(text.match(line)?.[1])
+    const tag = String.raw`\{model="ats.tag"\} (\S+)`
+    assert.closeTo(value(new RegExp(`rollcall_stream_freshness_max_seconds${tag}`)), 300, 5)
+    // the target is three intervals, here 180 s
+    assert.closeTo(value(new RegExp(`rollcall_stream_lateness_max_ratio${tag}`)), 300 / 180, 0.05)
+    assert.strictEqual(value(new RegExp(`rollcall_records_live${tag}`)), 1)
+    for (const [state, count] of [["ok", 1], ["late", 1], ["failing", 0]]) {
+      assert.include(text, `rollcall_streams{model="ats.tag",state="${state}"} ${count}\n`)
+    }
+    assert.include(text, 'rollcall_streams{model="hris.skill",state="blocked"} 1\n')
+    assert.include(text, 'rollcall_integrations_blocked{reason="unsupported"} 1\n')
+    assert.include(text, "rollcall_integrations 3\n")
+    assert.notInclude(text, "acme")
+    assert.strictEqual(value(/rollcall_tests_total (\d+)/), 2)
+    yield* stream({ blocked: null }, skills)
+    const later = (yield* ask("/metrics")).text
+    assert.include(later, 'rollcall_streams{model="hris.skill",state="blocked"} 0\n')
+    assert.include(later, 'rollcall_integrations_blocked{reason="unsupported"} 0\n')
+  })
 
   it.live("shows the resources of the process, its dependencies, and the space on the disk of the store", () =>
     Effect.gen(function*() {
@@ -91,24 +90,23 @@ describe("GET /metrics", () => {
       ]
     })))
 
-  it.live("shows the age of the oldest event that is not published", () =>
-    Effect.gen(function*() {
-      yield* stream()
-      const seconds = Effect.map(
-        ask("/metrics"),
-        ({ text }) => Number(/^rollcall_relay_oldest_event_seconds (\S+)$/m.exec(text)?.[1])
-      )
-      assert.strictEqual(yield* seconds, 0)
-      yield* write("a", "{}", { detectedAt: Date.now() - 500_000 })
-      yield* write("b", "{}", { detectedAt: Date.now() - 100_000 })
-      assert.closeTo(yield* seconds, 500, 5)
-      const store = yield* Store
-      const relay = yield* store.takeOwnership("relay")
-      yield* store.saveReaderPosition(relay, "relay", 1)
-      assert.closeTo(yield* seconds, 100, 5)
-      yield* store.saveReaderPosition(relay, "relay", 2)
-      assert.strictEqual(yield* seconds, 0)
-    }).pipe(using({ publishes: true })))
+  served("shows the age of the oldest event that is not published", function*() {
+    yield* stream()
+    const seconds = Effect.map(
+      ask("/metrics"),
+      ({ text }) => Number(/^rollcall_relay_oldest_event_seconds (\S+)$/m.exec(text)?.[1])
+    )
+    assert.strictEqual(yield* seconds, 0)
+    yield* write("a", "{}", { detectedAt: Date.now() - 500_000 })
+    yield* write("b", "{}", { detectedAt: Date.now() - 100_000 })
+    assert.closeTo(yield* seconds, 500, 5)
+    const store = yield* Store
+    const relay = yield* store.takeOwnership("relay")
+    yield* store.saveReaderPosition(relay, "relay", 1)
+    assert.closeTo(yield* seconds, 100, 5)
+    yield* store.saveReaderPosition(relay, "relay", 2)
+    assert.strictEqual(yield* seconds, 0)
+  }, { publishes: true })
 
   it.live.skipIf(!promtool)("promtool reports no error", () =>
     Effect.gen(function*() {

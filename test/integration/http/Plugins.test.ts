@@ -13,7 +13,7 @@ import { Store } from "../../../src/store/Store.ts"
 import { runCommand } from "../cli/Program.ts"
 import * as Running from "./Running.ts"
 
-const { ask, post, stream, using, write } = Running
+const { ask, post, stream, served, using, write } = Running
 
 /** Fails for good for records whose name starts with a prefix, and handles all others. */
 const picky = (done: Array<string> = [], broken: { is: boolean } = { is: true }) =>
@@ -54,8 +54,9 @@ const auditOf = Effect.gen(function*() {
 const unproven = (position: string): string => position.split("-").slice(0, 3).join("-")
 
 describe("GET /v1/plugins", () => {
-  it.live("shows the position, waiting deliveries and dead letters of every handler, and where the plugin is on", () =>
-    Effect.gen(function*() {
+  served(
+    "shows the position, waiting deliveries and dead letters of every handler, and where the plugin is on",
+    function*() {
       yield* died
       const { body } = yield* ask("/v1/plugins")
       assert.deepStrictEqual([body.next, body.writes, body.delivering], [null, "on", {
@@ -82,18 +83,19 @@ describe("GET /v1/plugins", () => {
         [unknown.status, unknown.body.detail],
         [404, `there is no plugin "pickle": the plugins are picky`]
       )
-    }).pipe(using({ plugins: [picky()] })))
+    },
+    { plugins: [picky()] }
+  )
 
-  it.live("without plugins the list is empty and a switch is refused", () =>
-    Effect.gen(function*() {
-      assert.deepStrictEqual((yield* ask("/v1/plugins")).body.items, [])
-      assert.deepStrictEqual((yield* ask("/v1/deadletters")).body, { items: [], next: null })
-      assert.deepStrictEqual((yield* ask("/v1/plugins/writes/unconfirmed")).body, { items: [], next: null })
-      const refused = yield* post("/v1/plugins/picky/off")
-      assert.deepStrictEqual([refused.status, refused.body.type], [404, "urn:rollcall:problem:not-found"])
-      assert.include(refused.body.detail, "no plugin is configured")
-      assert.strictEqual((yield* post("/v1/plugins/writes/stop")).status, 404)
-    }).pipe(using()))
+  served("without plugins the list is empty and a switch is refused", function*() {
+    assert.deepStrictEqual((yield* ask("/v1/plugins")).body.items, [])
+    assert.deepStrictEqual((yield* ask("/v1/deadletters")).body, { items: [], next: null })
+    assert.deepStrictEqual((yield* ask("/v1/plugins/writes/unconfirmed")).body, { items: [], next: null })
+    const refused = yield* post("/v1/plugins/picky/off")
+    assert.deepStrictEqual([refused.status, refused.body.type], [404, "urn:rollcall:problem:not-found"])
+    assert.include(refused.body.detail, "no plugin is configured")
+    assert.strictEqual((yield* post("/v1/plugins/writes/stop")).status, 404)
+  })
 
   it.live("deliveries wait in an integration in which the plugin is not configured, and the missing configuration is shown", () =>
     Effect.gen(function*() {
@@ -111,27 +113,26 @@ describe("GET /v1/plugins", () => {
       ]
     })))
 
-  it.live("the metrics and the overview show plugins and dead letters", () =>
-    Effect.gen(function*() {
-      yield* died
-      const metrics = (yield* ask("/metrics")).text
-      assert.match(metrics, /^rollcall_dead_letters\{.*handler="ats.tag.created".*\} 2$/m)
-      assert.match(metrics, /^rollcall_delivery_backlog\{.*state="waiting".*\} 0$/m)
-      assert.match(metrics, /^rollcall_delivery_oldest_seconds\{.*\} 0$/m)
-      assert.match(metrics, /^rollcall_plugin_writes_stopped 0$/m)
-      assert.match(metrics, /^rollcall_deliveries_total\{.*outcome="settled".*\} \d+$/m)
-      assert.match(metrics, /^rollcall_deliveries_total\{.*outcome="dead".*\} \d+$/m)
-      assert.notInclude(metrics, "bad1")
-      const { matters } = (yield* ask("/v1/overview")).body
-      assert.deepStrictEqual(
-        matters.map(({ link, title }: { link: string; title: string }) => [title, link]),
-        [["2 dead letters of picky (ats.tag.created)", "/dead-letters?plugin=picky&handler=ats.tag.created"]]
-      )
-      yield* post("/v1/plugins/writes/stop")
-      assert.match((yield* ask("/metrics")).text, /^rollcall_plugin_writes_stopped 1$/m)
-      const stopped = yield* ask("/v1/overview", { "cache-control": "no-cache" })
-      assert.include(stopped.text, "An operator has stopped the writes of all plugins")
-    }).pipe(using({ plugins: [picky()] })))
+  served("the metrics and the overview show plugins and dead letters", function*() {
+    yield* died
+    const metrics = (yield* ask("/metrics")).text
+    assert.match(metrics, /^rollcall_dead_letters\{.*handler="ats.tag.created".*\} 2$/m)
+    assert.match(metrics, /^rollcall_delivery_backlog\{.*state="waiting".*\} 0$/m)
+    assert.match(metrics, /^rollcall_delivery_oldest_seconds\{.*\} 0$/m)
+    assert.match(metrics, /^rollcall_plugin_writes_stopped 0$/m)
+    assert.match(metrics, /^rollcall_deliveries_total\{.*outcome="settled".*\} \d+$/m)
+    assert.match(metrics, /^rollcall_deliveries_total\{.*outcome="dead".*\} \d+$/m)
+    assert.notInclude(metrics, "bad1")
+    const { matters } = (yield* ask("/v1/overview")).body
+    assert.deepStrictEqual(
+      matters.map(({ link, title }: { link: string; title: string }) => [title, link]),
+      [["2 dead letters of picky (ats.tag.created)", "/dead-letters?plugin=picky&handler=ats.tag.created"]]
+    )
+    yield* post("/v1/plugins/writes/stop")
+    assert.match((yield* ask("/metrics")).text, /^rollcall_plugin_writes_stopped 1$/m)
+    const stopped = yield* ask("/v1/overview", { "cache-control": "no-cache" })
+    assert.include(stopped.text, "An operator has stopped the writes of all plugins")
+  }, { plugins: [picky()] })
 })
 
 describe("switches", () => {
@@ -156,8 +157,9 @@ describe("switches", () => {
     }).pipe(using({ plugins: [picky(done)] }))
   })
 
-  it.live("a plugin is switched off in one integration; one that the configuration switches off cannot be switched on", () =>
-    Effect.gen(function*() {
+  served(
+    "a plugin is switched off in one integration; one that the configuration switches off cannot be switched on",
+    function*() {
       yield* stream({ phase: "live" })
       yield* stream({ phase: "live" }, { integration: "lever:acme", model: "ats.tag" })
       const off = yield* post("/v1/plugins/picky/off?integration=greenhouse:acme")
@@ -171,22 +173,24 @@ describe("switches", () => {
       const nowhere = yield* post("/v1/plugins/picky/off?integration=lever:other")
       assert.deepStrictEqual([nowhere.status, nowhere.body.detail.split(":").length > 1], [404, true])
       assert.include(nowhere.body.detail, "there is no integration lever:other")
-    }).pipe(using({ plugins: [picky().with({ integrations: { "lever:acme": false } })] })))
+    },
+    { plugins: [picky().with({ integrations: { "lever:acme": false } })] }
+  )
 
-  it.live("one switch stops the writes of all plugins, even after restarts, until it is reversed", () =>
-    Effect.gen(function*() {
-      const stopped = yield* post("/v1/plugins/writes/stop")
-      assert.deepStrictEqual([stopped.status, stopped.body.writes], [200, "stopped"])
-      const { switchedOff } = yield* Deliveries
-      assert.deepStrictEqual(yield* switchedOff, [{ _tag: "Writes" }])
-      assert.strictEqual((yield* post("/v1/plugins/writes/resume")).body.writes, "on")
-      assert.deepStrictEqual(yield* auditOf, ["plugins.stop-writes all plugins", "plugins.resume-writes all plugins"])
-    }).pipe(using({ plugins: [picky()] })))
+  served("one switch stops the writes of all plugins, even after restarts, until it is reversed", function*() {
+    const stopped = yield* post("/v1/plugins/writes/stop")
+    assert.deepStrictEqual([stopped.status, stopped.body.writes], [200, "stopped"])
+    const { switchedOff } = yield* Deliveries
+    assert.deepStrictEqual(yield* switchedOff, [{ _tag: "Writes" }])
+    assert.strictEqual((yield* post("/v1/plugins/writes/resume")).body.writes, "on")
+    assert.deepStrictEqual(yield* auditOf, ["plugins.stop-writes all plugins", "plugins.resume-writes all plugins"])
+  }, { plugins: [picky()] })
 })
 
 describe("GET /v1/deadletters", () => {
-  it.live("lists dead letters by filter and in pages, and shows the details of each, without content (I11)", () =>
-    Effect.gen(function*() {
+  served(
+    "lists dead letters by filter and in pages, and shows the details of each, without content (I11)",
+    function*() {
       const [first, second] = yield* died
       const { body, text } = yield* ask("/v1/deadletters?limit=1")
       const [letter] = body.items
@@ -218,7 +222,9 @@ describe("GET /v1/deadletters", () => {
       assert.notInclude(text + story.text, "s3cret")
       assert.strictEqual((yield* ask("/v1/deadletters/77")).status, 404)
       assert.strictEqual((yield* ask("/v1/deadletters/seven")).status, 400)
-    }).pipe(using({ plugins: [picky()] })))
+    },
+    { plugins: [picky()] }
+  )
 })
 
 describe("a plan", () => {
@@ -257,39 +263,36 @@ describe("a plan", () => {
     }).pipe(using({ plugins: [picky(done, broken)] }))
   })
 
-  it.live("names the requested dead letters that do not exist or do not match the filter", () =>
-    Effect.gen(function*() {
-      const [first] = yield* died
-      for (const filter of [{ ids: [first, 77, 78] }, { ids: [first], reason: "Defect" }]) {
-        const { body, status } = yield* post("/v1/deadletters/plan", filter)
-        assert.deepStrictEqual([status, body.type], [404, "urn:rollcall:problem:not-found"])
-        assert.include(body.detail, filter.reason === undefined ? "no dead letter matches 77, 78" : `matches ${first}`)
-        assert.include(body.detail, "GET /v1/deadletters")
-      }
-    }).pipe(using({ plugins: [picky()] })))
+  served("names the requested dead letters that do not exist or do not match the filter", function*() {
+    const [first] = yield* died
+    for (const filter of [{ ids: [first, 77, 78] }, { ids: [first], reason: "Defect" }]) {
+      const { body, status } = yield* post("/v1/deadletters/plan", filter)
+      assert.deepStrictEqual([status, body.type], [404, "urn:rollcall:problem:not-found"])
+      assert.include(body.detail, filter.reason === undefined ? "no dead letter matches 77, 78" : `matches ${first}`)
+      assert.include(body.detail, "GET /v1/deadletters")
+    }
+  }, { plugins: [picky()] })
 
-  it.live("a dead letter that failed again meanwhile is not part of the plan", () =>
-    Effect.gen(function*() {
-      const [first] = yield* died
-      const plan = (yield* post("/v1/deadletters/plan", { ids: [first] })).body
-      yield* post("/v1/deadletters/redrive", { ids: [first], plan: plan.plan })
-      yield* delivered
-      assert.strictEqual((yield* ask(`/v1/deadletters/${first}`)).status, 200)
-      assert.strictEqual((yield* post("/v1/deadletters/discard", { ids: [first], plan: plan.plan })).status, 409)
-    }).pipe(using({ plugins: [picky()] })))
+  served("a dead letter that failed again meanwhile is not part of the plan", function*() {
+    const [first] = yield* died
+    const plan = (yield* post("/v1/deadletters/plan", { ids: [first] })).body
+    yield* post("/v1/deadletters/redrive", { ids: [first], plan: plan.plan })
+    yield* delivered
+    assert.strictEqual((yield* ask(`/v1/deadletters/${first}`)).status, 200)
+    assert.strictEqual((yield* post("/v1/deadletters/discard", { ids: [first], plan: plan.plan })).status, 409)
+  }, { plugins: [picky()] })
 
-  it.live("spreads a redrive over a duration, in order", () =>
-    Effect.gen(function*() {
-      yield* died
-      const { plan } = (yield* post("/v1/deadletters/plan")).body
-      const { body } = yield* post("/v1/deadletters/redrive", { plan, over: "10 minutes" })
-      assert.strictEqual(body.count, 2)
-      assert.strictEqual(Date.parse(body.to) - Date.parse(body.from), 300_000)
-      yield* delivered
-      // the first has already failed again, the second waits until it is due
-      const [{ handlers: [handler] }] = (yield* ask("/v1/plugins")).body.items
-      assert.deepStrictEqual([handler.dead, handler.due + handler.waiting], [1, 1])
-    }).pipe(using({ plugins: [picky()] })))
+  served("spreads a redrive over a duration, in order", function*() {
+    yield* died
+    const { plan } = (yield* post("/v1/deadletters/plan")).body
+    const { body } = yield* post("/v1/deadletters/redrive", { plan, over: "10 minutes" })
+    assert.strictEqual(body.count, 2)
+    assert.strictEqual(Date.parse(body.to) - Date.parse(body.from), 300_000)
+    yield* delivered
+    // the first has already failed again, the second waits until it is due
+    const [{ handlers: [handler] }] = (yield* ask("/v1/plugins")).body.items
+    assert.deepStrictEqual([handler.dead, handler.due + handler.waiting], [1, 1])
+  }, { plugins: [picky()] })
 
   it.live("discards the planned dead letters, and deliveries parked behind them continue", () => {
     const done: Array<string> = []
@@ -337,60 +340,58 @@ describe("a replay", () => {
     }).pipe(using({ plugins: [picky(done)] }))
   })
 
-  it.live("names its deliveries, so that they can be counted until none is open; a dry run makes none", () =>
-    Effect.gen(function*() {
-      yield* stream({ phase: "live" })
-      for (const id of ["a", "b", "bad"]) yield* write(id, "{}")
-      yield* delivered
-      const replay = { handler: "ats.tag.created" }
-      const dry = yield* post("/v1/plugins/picky/replay", { ...replay, dryRun: true })
-      assert.deepStrictEqual([dry.body.deliveries, dry.body.ranges], [3, []])
-      yield* post("/v1/plugins/picky/off")
-      const { body: { ranges } } = yield* post("/v1/plugins/picky/replay", replay)
-      assert.strictEqual(sizeOf(ranges), 3)
-      const progress = () => Effect.map(post("/v1/deadletters/progress", { ranges }), ({ body }) => body)
-      assert.deepStrictEqual(yield* progress(), { done: 0, open: 3, dead: 0 })
-      yield* post("/v1/plugins/picky/on")
-      // the replay of `bad` waits behind its dead letter
-      yield* Effect.repeat(progress(), { until: ({ open }) => open === 1, schedule: Schedule.spaced("20 millis") })
-      const letters = (yield* ask("/v1/deadletters")).body.items.map(({ id }: { id: number }) => id)
-      const { plan } = (yield* post("/v1/deadletters/plan", { ids: letters })).body
-      yield* post("/v1/deadletters/discard", { ids: letters, plan })
-      yield* Effect.repeat(progress(), { until: ({ open }) => open === 0, schedule: Schedule.spaced("20 millis") })
-      assert.deepStrictEqual(yield* progress(), { done: 2, open: 0, dead: 1 })
-      const wrong = yield* post("/v1/deadletters/progress", { ranges: [{ first: 2, last: 1 }] })
-      assert.strictEqual(wrong.status, 400)
-    }).pipe(using({ plugins: [picky()] })))
+  served("names its deliveries, so that they can be counted until none is open; a dry run makes none", function*() {
+    yield* stream({ phase: "live" })
+    for (const id of ["a", "b", "bad"]) yield* write(id, "{}")
+    yield* delivered
+    const replay = { handler: "ats.tag.created" }
+    const dry = yield* post("/v1/plugins/picky/replay", { ...replay, dryRun: true })
+    assert.deepStrictEqual([dry.body.deliveries, dry.body.ranges], [3, []])
+    yield* post("/v1/plugins/picky/off")
+    const { body: { ranges } } = yield* post("/v1/plugins/picky/replay", replay)
+    assert.strictEqual(sizeOf(ranges), 3)
+    const progress = () => Effect.map(post("/v1/deadletters/progress", { ranges }), ({ body }) => body)
+    assert.deepStrictEqual(yield* progress(), { done: 0, open: 3, dead: 0 })
+    yield* post("/v1/plugins/picky/on")
+    // the replay of `bad` waits behind its dead letter
+    yield* Effect.repeat(progress(), { until: ({ open }) => open === 1, schedule: Schedule.spaced("20 millis") })
+    const letters = (yield* ask("/v1/deadletters")).body.items.map(({ id }: { id: number }) => id)
+    const { plan } = (yield* post("/v1/deadletters/plan", { ids: letters })).body
+    yield* post("/v1/deadletters/discard", { ids: letters, plan })
+    yield* Effect.repeat(progress(), { until: ({ open }) => open === 0, schedule: Schedule.spaced("20 millis") })
+    assert.deepStrictEqual(yield* progress(), { done: 2, open: 0, dead: 1 })
+    const wrong = yield* post("/v1/deadletters/progress", { ranges: [{ first: 2, last: 1 }] })
+    assert.strictEqual(wrong.status, 400)
+  }, { plugins: [picky()] })
 
-  it.live("refuses a range that is not in this log, and says which range is", () =>
-    Effect.gen(function*() {
-      yield* stream({ phase: "live" })
-      yield* write("a", "{}")
-      yield* delivered
-      const refusal = Effect.fnUntraced(function*(stretch: Record<string, unknown>, plugin = "picky") {
-        const { body, status } = yield* post(`/v1/plugins/${plugin}/replay`, { handler: "ats.tag.created", ...stretch })
-        return [status, body.type.split(":").at(-1), body.detail]
-      })
-      assert.deepStrictEqual(yield* refusal({ from: "yesterday" }), [
-        400,
-        "replay-malformed",
-        `"yesterday" is neither a position nor a time`
-      ])
-      assert.deepStrictEqual((yield* refusal({ from: "other-1-1" })).slice(0, 2), [400, "replay-malformed"])
-      assert.deepStrictEqual(yield* refusal({ from: "2999-01-01T00:00:00Z" }), [
-        400,
-        "replay-malformed",
-        "there is no event in this range of the log"
-      ])
-      assert.deepStrictEqual(yield* refusal({ handler: "hourly" }), [
-        404,
-        "not-found",
-        `picky has no handler "hourly": its handlers are ats.tag.created, changes, daily`
-      ])
-      assert.deepStrictEqual((yield* refusal({}, "pickle")).slice(0, 2), [404, "not-found"])
-      assert.deepStrictEqual((yield* refusal({ integration: "l:x" })).slice(0, 2), [404, "not-found"])
-      assert.strictEqual((yield* post("/v1/plugins/picky/replay", {})).status, 400)
-    }).pipe(using({ plugins: [picky()] })))
+  served("refuses a range that is not in this log, and says which range is", function*() {
+    yield* stream({ phase: "live" })
+    yield* write("a", "{}")
+    yield* delivered
+    const refusal = Effect.fnUntraced(function*(stretch: Record<string, unknown>, plugin = "picky") {
+      const { body, status } = yield* post(`/v1/plugins/${plugin}/replay`, { handler: "ats.tag.created", ...stretch })
+      return [status, body.type.split(":").at(-1), body.detail]
+    })
+    assert.deepStrictEqual(yield* refusal({ from: "yesterday" }), [
+      400,
+      "replay-malformed",
+      `"yesterday" is neither a position nor a time`
+    ])
+    assert.deepStrictEqual((yield* refusal({ from: "other-1-1" })).slice(0, 2), [400, "replay-malformed"])
+    assert.deepStrictEqual(yield* refusal({ from: "2999-01-01T00:00:00Z" }), [
+      400,
+      "replay-malformed",
+      "there is no event in this range of the log"
+    ])
+    assert.deepStrictEqual(yield* refusal({ handler: "hourly" }), [
+      404,
+      "not-found",
+      `picky has no handler "hourly": its handlers are ats.tag.created, changes, daily`
+    ])
+    assert.deepStrictEqual((yield* refusal({}, "pickle")).slice(0, 2), [404, "not-found"])
+    assert.deepStrictEqual((yield* refusal({ integration: "l:x" })).slice(0, 2), [404, "not-found"])
+    assert.strictEqual((yield* post("/v1/plugins/picky/replay", {})).status, 400)
+  }, { plugins: [picky()] })
 })
 
 describe("rollcall plugins replay", () => {

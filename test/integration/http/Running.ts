@@ -2,10 +2,12 @@
  * The operating API over a store in memory, on a free port, with functions that fill the store and send requests.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import { it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import type { Scope } from "effect/Scope"
 import { once } from "node:events"
 import { type IncomingMessage, request } from "node:http"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
@@ -266,3 +268,15 @@ export const ask = Effect.fnUntraced(function*(path: string, headers: Record<str
 export const using =
   (options?: Options) => <A, E>(test: Effect.Effect<A, E, Layer.Success<ReturnType<typeof layer>>>) =>
     Effect.scoped(Effect.provide(test, layer(options)))
+
+type Provided = Layer.Success<ReturnType<typeof layer>>
+
+const serving = (run: typeof it.live) =>
+(
+  sentence: string,
+  test: () => Generator<Effect.Effect<unknown, unknown, Provided | Scope>, void>,
+  options?: Options
+) => run(sentence, () => Effect.gen(test).pipe(Effect.scoped, using(options)))
+
+/** A test with a server of its own, in a scope. `virtual`: with a clock that the test moves. */
+export const served = Object.assign(serving(it.live), { virtual: serving(it.effect) })

@@ -1,15 +1,15 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
-import * as Effect from "effect/Effect"
 import { modelNames } from "../../../src/domain/Model.ts"
 import * as Running from "./Running.ts"
 
-const { ask, stream, using, write } = Running
+const { ask, stream, served, write } = Running
 
 describe("the schemas over HTTP", () => {
-  it.live("the dataschema of an event leads to the schema of its data, and the model to that of its records", () =>
-    Effect.gen(function*() {
+  served(
+    "the dataschema of an event leads to the schema of its data, and the model to that of its records",
+    function*() {
       yield* stream()
       yield* write("a", `{"id":"a","name":"Remote","colour":3}`)
       const { body: { events: [event] } } = yield* ask("/v1/events")
@@ -28,28 +28,27 @@ describe("the schemas over HTTP", () => {
         assert.isTrue(valid(value), JSON.stringify(valid.errors))
         assert.isFalse(valid({ ...value, id: 1 }))
       }
-    }).pipe(using()))
+    }
+  )
 
-  it.live("every listed schema is at its path, two for each model and one for progress", () =>
-    Effect.gen(function*() {
-      const { body: { items } } = yield* ask("/schemas")
-      assert.strictEqual(items.length, 2 * modelNames.length + 1)
-      for (const { id, path } of items) assert.strictEqual((yield* ask(path)).body.$id, id)
-    }).pipe(using()))
+  served("every listed schema is at its path, two for each model and one for progress", function*() {
+    const { body: { items } } = yield* ask("/schemas")
+    assert.strictEqual(items.length, 2 * modelNames.length + 1)
+    for (const { id, path } of items) assert.strictEqual((yield* ask(path)).body.$id, id)
+  })
 
-  it.live("an unknown name and a later version are 404 problems, a version that is not a number a 400", () =>
-    Effect.gen(function*() {
-      for (
-        const [path, expected, message] of [
-          ["/schemas/ats.tags/1", 404, /GET \/schemas/],
-          ["/schemas/ats.tag/2", 404, /only up to version 1:/],
-          ["/schemas/ats.tag/one", 400, /version/],
-          ["/schemas/ats.tag/0", 400, /version/]
-        ] as const
-      ) {
-        const { body, status, type } = yield* ask(path)
-        assert.deepStrictEqual([status, type], [expected, "application/problem+json"], path)
-        assert.match(body.detail, message)
-      }
-    }).pipe(using()))
+  served("an unknown name and a later version are 404 problems, a version that is not a number a 400", function*() {
+    for (
+      const [path, expected, message] of [
+        ["/schemas/ats.tags/1", 404, /GET \/schemas/],
+        ["/schemas/ats.tag/2", 404, /only up to version 1:/],
+        ["/schemas/ats.tag/one", 400, /version/],
+        ["/schemas/ats.tag/0", 400, /version/]
+      ] as const
+    ) {
+      const { body, status, type } = yield* ask(path)
+      assert.deepStrictEqual([status, type], [expected, "application/problem+json"], path)
+      assert.match(body.detail, message)
+    }
+  })
 })

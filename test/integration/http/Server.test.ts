@@ -13,43 +13,41 @@ import { Store } from "../../../src/store/Store.ts"
 import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import * as Running from "./Running.ts"
 
-const { ask, post, send, stream, using, write } = Running
+const { ask, post, send, stream, served, using, write } = Running
 
 describe("the token", () => {
   const paths = ["/v1/events", "/v1/streams", "/v1/records", "/metrics", "/openapi.json", "/docs", "/", "/elsewhere"]
 
-  it.live("guards every path except /health/* (I11)", () =>
-    Effect.gen(function*() {
-      const all = paths.flatMap((path) =>
-        [{}, { authorization: "Bearer wrong" }, { authorization: "letmein" }].map((headers) => ({ headers, path }))
-      )
-      // together, because each answer to a wrong token takes a second
-      yield* Effect.forEach(all, ({ headers, path }) =>
-        Effect.map(ask(path, headers), ({ body, status, type }) => {
-          assert.deepStrictEqual([status, type], [401, "application/problem+json"], path)
-          assert.strictEqual(body.type, "urn:rollcall:problem:token-required")
-        }), { concurrency: "unbounded", discard: true })
-      assert.strictEqual((yield* ask("/health/live")).status, 200)
-      assert.strictEqual((yield* ask("/health/ready")).status, 200)
-      for (const path of ["/v1/events", "/metrics", "/"]) {
-        assert.strictEqual((yield* ask(path, { authorization: "Bearer letmein" })).status, 200, path)
-        assert.strictEqual((yield* ask(path, { authorization: "bearer letmein" })).status, 200, path)
-      }
-    }).pipe(using({ token: "letmein" })))
+  served("guards every path except /health/* (I11)", function*() {
+    const all = paths.flatMap((path) =>
+      [{}, { authorization: "Bearer wrong" }, { authorization: "letmein" }].map((headers) => ({ headers, path }))
+    )
+    // together, because each answer to a wrong token takes a second
+    yield* Effect.forEach(all, ({ headers, path }) =>
+      Effect.map(ask(path, headers), ({ body, status, type }) => {
+        assert.deepStrictEqual([status, type], [401, "application/problem+json"], path)
+        assert.strictEqual(body.type, "urn:rollcall:problem:token-required")
+      }), { concurrency: "unbounded", discard: true })
+    assert.strictEqual((yield* ask("/health/live")).status, 200)
+    assert.strictEqual((yield* ask("/health/ready")).status, 200)
+    for (const path of ["/v1/events", "/metrics", "/"]) {
+      assert.strictEqual((yield* ask(path, { authorization: "Bearer letmein" })).status, 200, path)
+      assert.strictEqual((yield* ask(path, { authorization: "bearer letmein" })).status, 200, path)
+    }
+  }, { token: "letmein" })
 
-  it.live("without a token a request under a foreign host name gets no data", () =>
-    Effect.gen(function*() {
-      const { url } = yield* Server.Server
-      const status = (host: string) =>
-        Effect.promise(async () => {
-          const [response] = await once(request(`${url}/v1/events`, { headers: { host } }).end(), "response")
-          ;(response as IncomingMessage).resume()
-          return (response as IncomingMessage).statusCode
-        })
-      assert.strictEqual(yield* status("attacker.example"), 403)
-      assert.strictEqual(yield* status("127.0.0.1.attacker.example"), 403)
-      for (const host of ["localhost:8477", "127.0.0.1", "[::1]:8477"]) assert.strictEqual(yield* status(host), 200)
-    }).pipe(using()))
+  served("without a token a request under a foreign host name gets no data", function*() {
+    const { url } = yield* Server.Server
+    const status = (host: string) =>
+      Effect.promise(async () => {
+        const [response] = await once(request(`${url}/v1/events`, { headers: { host } }).end(), "response")
+        ;(response as IncomingMessage).resume()
+        return (response as IncomingMessage).statusCode
+      })
+    assert.strictEqual(yield* status("attacker.example"), 403)
+    assert.strictEqual(yield* status("127.0.0.1.attacker.example"), 403)
+    for (const host of ["localhost:8477", "127.0.0.1", "[::1]:8477"]) assert.strictEqual(yield* status(host), 200)
+  })
 })
 
 describe("readiness", () => {
@@ -58,34 +56,32 @@ describe("readiness", () => {
     reasons: body.checks.filter((check: { ok: boolean }) => !check.ok).map((check: { reason: string }) => check.reason)
   }))
 
-  it.live("waits for the first response of every stream and says why there is none", () =>
-    Effect.gen(function*() {
-      yield* stream()
-      assert.deepStrictEqual(yield* ready, {
-        status: 503,
-        reasons: ["greenhouse:acme/ats.tag waits for its first response from the API"]
-      })
-      yield* stream({ failing: { count: 3, message: "no answer", since: 0 } })
-      assert.deepStrictEqual((yield* ready).reasons, [
-        "greenhouse:acme/ats.tag failed 3 times since 1970-01-01T00:00:00.000Z: no answer"
-      ])
-      yield* stream({ phase: "backfilling", failing: null })
-      assert.deepStrictEqual(yield* ready, { status: 200, reasons: [] })
-    }).pipe(using()))
+  served("waits for the first response of every stream and says why there is none", function*() {
+    yield* stream()
+    assert.deepStrictEqual(yield* ready, {
+      status: 503,
+      reasons: ["greenhouse:acme/ats.tag waits for its first response from the API"]
+    })
+    yield* stream({ failing: { count: 3, message: "no answer", since: 0 } })
+    assert.deepStrictEqual((yield* ready).reasons, [
+      "greenhouse:acme/ats.tag failed 3 times since 1970-01-01T00:00:00.000Z: no answer"
+    ])
+    yield* stream({ phase: "backfilling", failing: null })
+    assert.deepStrictEqual(yield* ready, { status: 200, reasons: [] })
+  })
 
-  it.live("a blocked stream counts as started and is named (C1)", () =>
-    Effect.gen(function*() {
-      yield* stream({
-        blocked: { reason: "permission", code: null, message: "not allowed", since: 0 }
-      })
-      const { body, status } = yield* ask("/health/ready")
-      assert.strictEqual(status, 200)
-      assert.deepInclude(body.checks, {
-        name: "stream greenhouse:acme/ats.tag",
-        ok: true,
-        reason: "blocked (permission): not allowed"
-      })
-    }).pipe(using()))
+  served("a blocked stream counts as started and is named (C1)", function*() {
+    yield* stream({
+      blocked: { reason: "permission", code: null, message: "not allowed", since: 0 }
+    })
+    const { body, status } = yield* ask("/health/ready")
+    assert.strictEqual(status, 200)
+    assert.deepInclude(body.checks, {
+      name: "stream greenhouse:acme/ats.tag",
+      ok: true,
+      reason: "blocked (permission): not allowed"
+    })
+  })
 
   it.live("shows only the status of each part to a caller without a token (I11)", () =>
     Effect.gen(function*() {
@@ -112,64 +108,61 @@ describe("readiness", () => {
       using({ token: "letmein", dependencies: [{ name: "kafka", problem: Effect.succeed("broker b1 is down") }] })
     ))
 
-  it.live("fails with a problem response if another dependency fails", () =>
-    Effect.gen(function*() {
-      const { body, type } = yield* ask("/health/ready")
-      assert.deepStrictEqual([type, body.status, body.detail], [
-        "application/problem+json",
-        503,
-        "Kafka is unavailable"
-      ])
-    }).pipe(using({ dependencies: [{ name: "kafka", problem: Effect.succeed("Kafka is unavailable") }] })))
+  served("fails with a problem response if another dependency fails", function*() {
+    const { body, type } = yield* ask("/health/ready")
+    assert.deepStrictEqual([type, body.status, body.detail], [
+      "application/problem+json",
+      503,
+      "Kafka is unavailable"
+    ])
+  }, { dependencies: [{ name: "kafka", problem: Effect.succeed("Kafka is unavailable") }] })
 })
 
 describe("the overview", () => {
-  it.live("GET /v1/streams and /v1/integrations list state, counts and progress", () =>
-    Effect.gen(function*() {
-      yield* stream({ phase: "live", watermark: 0 })
-      yield* write("a", "{}")
-      yield* write("b", "{}")
-      const { body } = yield* ask("/v1/streams")
-      assert.isNull(body.next)
-      assert.deepInclude(body.items[0], {
-        stream: "greenhouse:acme/ats.tag",
-        phase: "live",
-        watermark: "1970-01-01T00:00:00.000Z",
-        records_live: 2,
-        blocked: null,
-        progress: null
-      })
-      assert.deepStrictEqual((yield* ask("/v1/integrations")).body, {
-        items: [{
-          id: "greenhouse:acme",
-          account: "default",
-          state: "active",
-          declared: true,
-          models: "auto",
-          backfill: "publish",
-          interval_seconds: 60,
-          sweep_interval_seconds: 60,
-          generation: 1,
-          streams: 1,
-          live: 1,
-          blocked: 0,
-          records_live: 2
-        }],
-        next: null
-      })
-    }).pipe(using()))
+  served("GET /v1/streams and /v1/integrations list state, counts and progress", function*() {
+    yield* stream({ phase: "live", watermark: 0 })
+    yield* write("a", "{}")
+    yield* write("b", "{}")
+    const { body } = yield* ask("/v1/streams")
+    assert.isNull(body.next)
+    assert.deepInclude(body.items[0], {
+      stream: "greenhouse:acme/ats.tag",
+      phase: "live",
+      watermark: "1970-01-01T00:00:00.000Z",
+      records_live: 2,
+      blocked: null,
+      progress: null
+    })
+    assert.deepStrictEqual((yield* ask("/v1/integrations")).body, {
+      items: [{
+        id: "greenhouse:acme",
+        account: "default",
+        state: "active",
+        declared: true,
+        models: "auto",
+        backfill: "publish",
+        interval_seconds: 60,
+        sweep_interval_seconds: 60,
+        generation: 1,
+        streams: 1,
+        live: 1,
+        blocked: 0,
+        records_live: 2
+      }],
+      next: null
+    })
+  })
 
-  it.live("a request for the stream of a derived model names the model that it is derived from", () =>
-    Effect.gen(function*() {
-      yield* stream({ phase: "live" }, { integration: "greenhouse:acme", model: "ats.application" })
-      const path = "/v1/streams/greenhouse:acme/ats.candidate"
-      for (const { body, status } of [yield* ask(path), yield* post(`${path}/audit`), yield* post(`${path}/poll`)]) {
-        assert.deepStrictEqual([status, body.type], [404, "urn:rollcall:problem:not-found"])
-        assert.include(body.detail, "derived from ats.application: use stream greenhouse:acme/ats.application")
-      }
-      const { body } = yield* post("/v1/streams/greenhouse:acme/ats.offer/audit")
-      assert.match(body.detail, /^stream greenhouse:acme\/ats\.offer does not exist: .*GET \/v1\/streams/)
-    }).pipe(using()))
+  served("a request for the stream of a derived model names the model that it is derived from", function*() {
+    yield* stream({ phase: "live" }, { integration: "greenhouse:acme", model: "ats.application" })
+    const path = "/v1/streams/greenhouse:acme/ats.candidate"
+    for (const { body, status } of [yield* ask(path), yield* post(`${path}/audit`), yield* post(`${path}/poll`)]) {
+      assert.deepStrictEqual([status, body.type], [404, "urn:rollcall:problem:not-found"])
+      assert.include(body.detail, "derived from ats.application: use stream greenhouse:acme/ats.application")
+    }
+    const { body } = yield* post("/v1/streams/greenhouse:acme/ats.offer/audit")
+    assert.match(body.detail, /^stream greenhouse:acme\/ats\.offer does not exist: .*GET \/v1\/streams/)
+  })
 
   for (
     const [processes, taken, text] of [
@@ -197,8 +190,9 @@ describe("the overview", () => {
       })))
   }
 
-  it.live("a running sweep is shown with its rate, and with the time left if the number of records is known", () =>
-    Effect.gen(function*() {
+  served(
+    "a running sweep is shown with its rate, and with the time left if the number of records is known",
+    function*() {
       const balance = { read: 1, unchanged: 1, equivalent: 0, changed: 0, tombstones: 0, duplicates: 0, pending: 0 }
       const sweep: Run = {
         id: 1,
@@ -222,10 +216,12 @@ describe("the overview", () => {
       const again = yield* progress
       assert.strictEqual(again.kind, "sweep")
       assert.closeTo(again.seconds_left, 20, 4)
-    }).pipe(using()))
+    }
+  )
 
-  it.live("every path of the console is the same page, whose script and style sheet are files of this server", () =>
-    Effect.gen(function*() {
+  served(
+    "every path of the console is the same page, whose script and style sheet are files of this server",
+    function*() {
       const { text, type } = yield* ask("/")
       assert.include(type, "text/html")
       for (const path of consolePaths) {
@@ -245,10 +241,12 @@ describe("the overview", () => {
         assert.isAbove(Number(plain.headers["content-length"]), 0, path)
         assert.isBelow(Number(zipped.headers["content-length"]), 100 * 1024, path)
       }
-    }).pipe(using()))
+    }
+  )
 
-  it.live("a broken integration is one matter of the overview, with the cause and the number of its streams", () =>
-    Effect.gen(function*() {
+  served(
+    "a broken integration is one matter of the overview, with the cause and the number of its streams",
+    function*() {
       const blocked = { reason: "inactive", code: null, message: "reconnect it", since: 0 } as const
       for (const model of ["ats.tag", "ats.offer", "hris.skill"] as const) {
         yield* stream({ blocked }, { integration: "lever:acme", model })
@@ -268,140 +266,138 @@ describe("the overview", () => {
       assert.isAbove(store.size_bytes, 0)
       assert.deepInclude(store, { free_bytes: null, disk_bytes: null })
       assert.lengthOf((yield* ask("/v1/streams")).body.items, 3)
-    }).pipe(using()))
+    }
+  )
 
-  it.live("the rows of the streams are filtered, sorted and counted by the server", () =>
-    Effect.gen(function*() {
-      const blocked = { reason: "inactive", code: null, message: "reconnect it", since: 0 } as const
-      yield* stream({ phase: "live" }, { integration: "greenhouse:acme", model: "ats.tag" })
-      yield* stream({ blocked }, { integration: "lever:acme", model: "ats.tag" })
-      yield* stream({ paused: true }, { integration: "lever:acme", model: "ats.offer" })
-      const rows = Effect.fnUntraced(function*(query: string) {
-        const { items, next, total } = (yield* ask(`/v1/overview/streams${query}`)).body
-        return [items.map((row: { stream: string; state: string }) => `${row.stream} ${row.state}`), total, next]
-      })
-      const all = ["lever:acme/ats.tag blocked", "lever:acme/ats.offer paused", "greenhouse:acme/ats.tag ok"]
-      assert.deepStrictEqual(yield* rows(""), [all, 3, null])
-      assert.deepStrictEqual(yield* rows("?limit=2"), [all.slice(0, 2), 3, "2"])
-      assert.deepStrictEqual(yield* rows("?limit=2&after=2"), [all.slice(2), 3, null])
-      assert.deepStrictEqual(yield* rows("?search=LEVER+tag"), [all.slice(0, 1), 1, null])
-      assert.deepStrictEqual(yield* rows("?search=reconnect"), [all.slice(0, 1), 1, null])
-      assert.deepStrictEqual(yield* rows("?state=paused"), [all.slice(1, 2), 1, null])
-      assert.deepStrictEqual(yield* rows("?order=stream"), [[all[2], all[1], all[0]], 3, null])
-      assert.strictEqual((yield* ask("/v1/overview/streams?order=name")).status, 400)
-    }).pipe(using()))
+  served("the rows of the streams are filtered, sorted and counted by the server", function*() {
+    const blocked = { reason: "inactive", code: null, message: "reconnect it", since: 0 } as const
+    yield* stream({ phase: "live" }, { integration: "greenhouse:acme", model: "ats.tag" })
+    yield* stream({ blocked }, { integration: "lever:acme", model: "ats.tag" })
+    yield* stream({ paused: true }, { integration: "lever:acme", model: "ats.offer" })
+    const rows = Effect.fnUntraced(function*(query: string) {
+      const { items, next, total } = (yield* ask(`/v1/overview/streams${query}`)).body
+      return [items.map((row: { stream: string; state: string }) => `${row.stream} ${row.state}`), total, next]
+    })
+    const all = ["lever:acme/ats.tag blocked", "lever:acme/ats.offer paused", "greenhouse:acme/ats.tag ok"]
+    assert.deepStrictEqual(yield* rows(""), [all, 3, null])
+    assert.deepStrictEqual(yield* rows("?limit=2"), [all.slice(0, 2), 3, "2"])
+    assert.deepStrictEqual(yield* rows("?limit=2&after=2"), [all.slice(2), 3, null])
+    assert.deepStrictEqual(yield* rows("?search=LEVER+tag"), [all.slice(0, 1), 1, null])
+    assert.deepStrictEqual(yield* rows("?search=reconnect"), [all.slice(0, 1), 1, null])
+    assert.deepStrictEqual(yield* rows("?state=paused"), [all.slice(1, 2), 1, null])
+    assert.deepStrictEqual(yield* rows("?order=stream"), [[all[2], all[1], all[0]], 3, null])
+    assert.strictEqual((yield* ask("/v1/overview/streams?order=name")).status, 400)
+  })
 
-  it.live("a stream names the page of the API's log about its last failed request", () =>
-    Effect.gen(function*() {
-      const logUrl = "https://app.example.com/logs/4f"
-      yield* stream({ blocked: { reason: "inactive", code: null, message: "refused", since: 0, logUrl } })
-      const { body } = yield* ask("/v1/streams/greenhouse:acme/ats.tag/detail")
-      assert.isTrue(body.sentence.endsWith(`The API's log of the request: ${logUrl}`), body.sentence)
-      assert.deepStrictEqual(body.stream.blocked, {
-        reason: "inactive",
-        message: "refused",
-        since: "1970-01-01T00:00:00.000Z",
-        log_url: logUrl
-      })
-    }).pipe(using()))
+  served("a stream names the page of the API's log about its last failed request", function*() {
+    const logUrl = "https://app.example.com/logs/4f"
+    yield* stream({ blocked: { reason: "inactive", code: null, message: "refused", since: 0, logUrl } })
+    const { body } = yield* ask("/v1/streams/greenhouse:acme/ats.tag/detail")
+    assert.isTrue(body.sentence.endsWith(`The API's log of the request: ${logUrl}`), body.sentence)
+    assert.deepStrictEqual(body.stream.blocked, {
+      reason: "inactive",
+      message: "refused",
+      since: "1970-01-01T00:00:00.000Z",
+      log_url: logUrl
+    })
+  })
 
-  it.live("a stream in detail says its state in a sentence, and why each of its runs ended", () =>
-    Effect.gen(function*() {
-      const rowCounts = {
-        read: 3,
-        unchanged: 2,
-        equivalent: 0,
-        changed: 1,
-        tombstones: 0,
-        duplicates: 0,
-        pending: 0,
-        quarantined: 0
+  served("a stream in detail says its state in a sentence, and why each of its runs ended", function*() {
+    const rowCounts = {
+      read: 3,
+      unchanged: 2,
+      equivalent: 0,
+      changed: 1,
+      tombstones: 0,
+      duplicates: 0,
+      pending: 0,
+      quarantined: 0
+    }
+    const common = { backfill: false, pages: 1, startedAt: 0, pass: 1, rowCounts } as const
+    const sweep = {
+      ...common,
+      id: 9,
+      kind: "sweep",
+      updatedAfter: null,
+      cursor: "2",
+      phase: "pages",
+      watermark: null
+    } as const
+    const idle = { polls: 4, read: 2, since: 2_000, until: 5_000 }
+    yield* stream({ phase: "live", paused: true, sweep, recordedRuns: 3, idlePolls: idle })
+    const store = yield* Store
+    const owner = yield* store.takeOwnership("capture")
+    const ended = { ...common, endedAt: 1_000, times: 1, idle: null }
+    const runs: ReadonlyArray<EndedRun> = [
+      { ...ended, number: 1, id: 6, kind: "sweep", outcome: "repeated", reason: "restart", backfill: true },
+      { ...ended, number: 2, id: 7, kind: "poll", outcome: "failed", reason: "status 502", times: 3, idle },
+      {
+        ...ended,
+        number: 3,
+        id: 8,
+        kind: "poll",
+        outcome: "complete",
+        reason: null,
+        rowCounts: { ...rowCounts, read: 4 },
+        published: { created: 1, updated: 0, deleted: 0 }
       }
-      const common = { backfill: false, pages: 1, startedAt: 0, pass: 1, rowCounts } as const
-      const sweep = {
-        ...common,
-        id: 9,
-        kind: "sweep",
-        updatedAfter: null,
-        cursor: "2",
-        phase: "pages",
-        watermark: null
-      } as const
-      const idle = { polls: 4, read: 2, since: 2_000, until: 5_000 }
-      yield* stream({ phase: "live", paused: true, sweep, recordedRuns: 3, idlePolls: idle })
-      const store = yield* Store
-      const owner = yield* store.takeOwnership("capture")
-      const ended = { ...common, endedAt: 1_000, times: 1, idle: null }
-      const runs: ReadonlyArray<EndedRun> = [
-        { ...ended, number: 1, id: 6, kind: "sweep", outcome: "repeated", reason: "restart", backfill: true },
-        { ...ended, number: 2, id: 7, kind: "poll", outcome: "failed", reason: "status 502", times: 3, idle },
-        {
-          ...ended,
-          number: 3,
-          id: 8,
-          kind: "poll",
-          outcome: "complete",
-          reason: null,
-          rowCounts: { ...rowCounts, read: 4 },
-          published: { created: 1, updated: 0, deleted: 0 }
-        }
-      ]
-      const key = { integration: "greenhouse:acme", model: "ats.tag" } as const
-      yield* store.transact(owner, key, ({ recordRun }) => Effect.forEach(runs, recordRun))
-      const { body } = yield* ask("/v1/streams/greenhouse:acme/ats.tag/detail")
-      assert.deepInclude(body, { state: "paused", target_seconds: 180 })
-      assert.strictEqual(body.sentence, "Paused by an operator: it is not read until it is resumed.")
-      const { body: found } = yield* ask("/v1/streams/greenhouse:acme/ats.tag/runs")
-      const idleView = { polls: 4, read: 2, since: "1970-01-01T00:00:02.000Z", until: "1970-01-01T00:00:05.000Z" }
-      assert.deepStrictEqual(found.idle, idleView)
-      assert.deepStrictEqual(
-        found.items.map((
-          { balanced, created, ended_at, idle_before, kind, number, outcome, reason, times }: Record<string, unknown>
-        ) => [number, kind, ended_at, outcome, reason, times, created, balanced, idle_before]),
+    ]
+    const key = { integration: "greenhouse:acme", model: "ats.tag" } as const
+    yield* store.transact(owner, key, ({ recordRun }) => Effect.forEach(runs, recordRun))
+    const { body } = yield* ask("/v1/streams/greenhouse:acme/ats.tag/detail")
+    assert.deepInclude(body, { state: "paused", target_seconds: 180 })
+    assert.strictEqual(body.sentence, "Paused by an operator: it is not read until it is resumed.")
+    const { body: found } = yield* ask("/v1/streams/greenhouse:acme/ats.tag/runs")
+    const idleView = { polls: 4, read: 2, since: "1970-01-01T00:00:02.000Z", until: "1970-01-01T00:00:05.000Z" }
+    assert.deepStrictEqual(found.idle, idleView)
+    assert.deepStrictEqual(
+      found.items.map((
+        { balanced, created, ended_at, idle_before, kind, number, outcome, reason, times }: Record<string, unknown>
+      ) => [number, kind, ended_at, outcome, reason, times, created, balanced, idle_before]),
+      [
+        [null, "sweep", null, "running", null, 1, 0, true, null],
+        [3, "poll", "1970-01-01T00:00:01.000Z", "complete", null, 1, 1, false, null],
+        [2, "poll", "1970-01-01T00:00:01.000Z", "failed", "status 502", 3, 0, true, idleView],
         [
-          [null, "sweep", null, "running", null, 1, 0, true, null],
-          [3, "poll", "1970-01-01T00:00:01.000Z", "complete", null, 1, 1, false, null],
-          [2, "poll", "1970-01-01T00:00:01.000Z", "failed", "status 502", 3, 0, true, idleView],
-          [
-            1,
-            "backfill",
-            "1970-01-01T00:00:01.000Z",
-            "repeated",
-            "another process had read the first pages",
-            1,
-            0,
-            true,
-            null
-          ]
+          1,
+          "backfill",
+          "1970-01-01T00:00:01.000Z",
+          "repeated",
+          "another process had read the first pages",
+          1,
+          0,
+          true,
+          null
         ]
-      )
-      for (const part of ["detail", "runs"]) {
-        assert.strictEqual((yield* ask(`/v1/streams/greenhouse:acme/ats.offer/${part}`)).status, 404)
-      }
-    }).pipe(using()))
+      ]
+    )
+    for (const part of ["detail", "runs"]) {
+      assert.strictEqual((yield* ask(`/v1/streams/greenhouse:acme/ats.offer/${part}`)).status, 404)
+    }
+  })
 
-  it.live("an unknown query parameter is a 400 problem on every endpoint, before the handler runs", () =>
-    Effect.gen(function*() {
-      for (const { endpoints } of Object.values(Api.groups)) {
-        for (const { method, path } of Object.values(endpoints)) {
-          const url = path.replaceAll(/:(id|version)/g, "1").replaceAll(":model", "ats.tag").replaceAll(/:\w+/g, "x")
-          const { body, status } = yield* send(method, `${url}?modle=ats.tag`, {
-            "content-type": "application/json"
-          }, "{}")
-          assert.deepStrictEqual(
-            [status, body.type],
-            [400, "urn:rollcall:problem:request-malformed"],
-            `${method} ${path}`
-          )
-          assert.match(body.detail, /no parameter "modle"/, `${method} ${path}`)
-        }
+  served("an unknown query parameter is a 400 problem on every endpoint, before the handler runs", function*() {
+    for (const { endpoints } of Object.values(Api.groups)) {
+      for (const { method, path } of Object.values(endpoints)) {
+        const url = path.replaceAll(/:(id|version)/g, "1").replaceAll(":model", "ats.tag").replaceAll(/:\w+/g, "x")
+        const { body, status } = yield* send(method, `${url}?modle=ats.tag`, {
+          "content-type": "application/json"
+        }, "{}")
+        assert.deepStrictEqual(
+          [status, body.type],
+          [400, "urn:rollcall:problem:request-malformed"],
+          `${method} ${path}`
+        )
+        assert.match(body.detail, /no parameter "modle"/, `${method} ${path}`)
       }
-      const { body } = yield* ask("/v1/events?modle=ats.tag")
-      assert.match(body.hint, /did you mean `model`\? The parameters are after, since, .*transition/)
-    }).pipe(using()))
+    }
+    const { body } = yield* ask("/v1/events?modle=ats.tag")
+    assert.match(body.hint, /did you mean `model`\? The parameters are after, since, .*transition/)
+  })
 
-  it.live("an unknown query parameter is refused wherever the router finds it, and known ones are accepted in any form", () =>
-    Effect.gen(function*() {
+  served(
+    "an unknown query parameter is refused wherever the router finds it, and known ones are accepted in any form",
+    function*() {
       const refused = [
         ";modle=x",
         ";limit=1&modle=x",
@@ -421,70 +417,70 @@ describe("the overview", () => {
       for (const query of [...refused, "?limit=1;modle=x"]) assert.strictEqual(yield* statusOf(query), 400, query)
       const accepted = ["", "?", ";", "?m%6Fdel=ats.tag&model=ats.offer", ";model=ats.tag"]
       for (const query of accepted) assert.strictEqual(yield* statusOf(query), 200, query)
-    }).pipe(using()))
+    }
+  )
 
-  it.live("the OpenAPI document names every path, and /docs shows it", () =>
-    Effect.gen(function*() {
-      const { body } = yield* ask("/openapi.json")
-      assert.deepStrictEqual(Object.keys(body.paths), [
-        "/v1/events",
-        "/v1/records",
-        "/v1/changes",
-        "/v1/changes/{position}",
-        "/v1/changes/{position}/content",
-        "/schemas",
-        "/schemas/{name}/{version}",
-        "/v1/streams",
-        "/v1/streams/{integration}/{model}",
-        "/v1/streams/{integration}/{model}/detail",
-        "/v1/streams/{integration}/{model}/runs",
-        "/v1/integrations",
-        "/v1/integrations/{id}/remove",
-        "/v1/streams/{integration}/{model}/{command}",
-        "/v1/streams/{integration}/{model}/rewind",
-        "/v1/streams/{integration}/{model}/audit",
-        "/v1/holds",
-        "/v1/holds/{id}",
-        "/v1/holds/{id}/plan",
-        "/v1/holds/{id}/approve",
-        "/v1/holds/{id}/reject",
-        "/v1/plugins",
-        "/v1/plugins/{plugin}",
-        "/v1/plugins/{plugin}/on",
-        "/v1/plugins/{plugin}/off",
-        "/v1/plugins/writes/stop",
-        "/v1/plugins/writes/unconfirmed",
-        "/v1/plugins/writes/resume",
-        "/v1/plugins/{plugin}/replay",
-        "/v1/deadletters",
-        "/v1/deadletters/{id}",
-        "/v1/deadletters/plan",
-        "/v1/deadletters/redrive",
-        "/v1/deadletters/progress",
-        "/v1/deadletters/discard",
-        "/v1/deadletters/{id}/resolve",
-        "/v1/forget",
-        "/v1/forget/plan",
-        "/v1/forget/progress",
-        "/v1/forget/allow",
-        "/v1/audit",
-        "/v1/audit/reads",
-        "/v1/sessions",
-        "/v1/sessions/{id}",
-        "/v1/fleet",
-        "/v1/overview",
-        "/v1/overview/streams",
-        "/v1/overview/history",
-        "/health/live",
-        "/health/ready"
-      ])
-      assert.match(body.openapi, /^3\.1/)
-      assert.property(body.paths["/v1/events"].get.responses["200"].content, "text/event-stream")
-      yield* ask("/docs")
-      const docs = yield* ask("/docs")
-      assert.include(docs.type, "text/html")
-      assert.include(docs.text, "Rollcall")
-    }).pipe(using()))
+  served("the OpenAPI document names every path, and /docs shows it", function*() {
+    const { body } = yield* ask("/openapi.json")
+    assert.deepStrictEqual(Object.keys(body.paths), [
+      "/v1/events",
+      "/v1/records",
+      "/v1/changes",
+      "/v1/changes/{position}",
+      "/v1/changes/{position}/content",
+      "/schemas",
+      "/schemas/{name}/{version}",
+      "/v1/streams",
+      "/v1/streams/{integration}/{model}",
+      "/v1/streams/{integration}/{model}/detail",
+      "/v1/streams/{integration}/{model}/runs",
+      "/v1/integrations",
+      "/v1/integrations/{id}/remove",
+      "/v1/streams/{integration}/{model}/{command}",
+      "/v1/streams/{integration}/{model}/rewind",
+      "/v1/streams/{integration}/{model}/audit",
+      "/v1/holds",
+      "/v1/holds/{id}",
+      "/v1/holds/{id}/plan",
+      "/v1/holds/{id}/approve",
+      "/v1/holds/{id}/reject",
+      "/v1/plugins",
+      "/v1/plugins/{plugin}",
+      "/v1/plugins/{plugin}/on",
+      "/v1/plugins/{plugin}/off",
+      "/v1/plugins/writes/stop",
+      "/v1/plugins/writes/unconfirmed",
+      "/v1/plugins/writes/resume",
+      "/v1/plugins/{plugin}/replay",
+      "/v1/deadletters",
+      "/v1/deadletters/{id}",
+      "/v1/deadletters/plan",
+      "/v1/deadletters/redrive",
+      "/v1/deadletters/progress",
+      "/v1/deadletters/discard",
+      "/v1/deadletters/{id}/resolve",
+      "/v1/forget",
+      "/v1/forget/plan",
+      "/v1/forget/progress",
+      "/v1/forget/allow",
+      "/v1/audit",
+      "/v1/audit/reads",
+      "/v1/sessions",
+      "/v1/sessions/{id}",
+      "/v1/fleet",
+      "/v1/overview",
+      "/v1/overview/streams",
+      "/v1/overview/history",
+      "/health/live",
+      "/health/ready"
+    ])
+    assert.match(body.openapi, /^3\.1/)
+    assert.property(body.paths["/v1/events"].get.responses["200"].content, "text/event-stream")
+    yield* ask("/docs")
+    const docs = yield* ask("/docs")
+    assert.include(docs.type, "text/html")
+    assert.include(docs.text, "Rollcall")
+  })
 
   const asked = Effect.fnUntraced(function*(method: string, path: string) {
     const { url } = yield* Server.Server
@@ -494,59 +490,57 @@ describe("the overview", () => {
     return { status: response.status, allow, length, type, text: yield* Effect.promise(() => response.text()) }
   })
 
-  it.live("an unknown path is a 404 problem for every method and spelling", () =>
-    Effect.gen(function*() {
-      for (const method of ["GET", "HEAD", "POST", "PROPFIND"]) {
-        for (const path of ["/v2/events", "/v1/%", "/v1/streams/%E0%A4%A/ats.tag"]) {
-          const { status, type } = yield* asked(method, path)
-          assert.deepStrictEqual([status, type], [404, "application/problem+json"], `${method} ${path}`)
-        }
+  served("an unknown path is a 404 problem for every method and spelling", function*() {
+    for (const method of ["GET", "HEAD", "POST", "PROPFIND"]) {
+      for (const path of ["/v2/events", "/v1/%", "/v1/streams/%E0%A4%A/ats.tag"]) {
+        const { status, type } = yield* asked(method, path)
+        assert.deepStrictEqual([status, type], [404, "application/problem+json"], `${method} ${path}`)
       }
-    }).pipe(using()))
+    }
+  })
 
-  it.live("a wrong method on a known path is a 405 problem that names the allowed methods", () =>
-    Effect.gen(function*() {
-      const taken = {
-        "/v1/events": "GET, HEAD",
-        "/v1/integrations": "GET, HEAD, POST",
-        "/v1/holds/7/approve?silent=true": "POST",
-        "/v1/streams/greenhouse:acme/ats.tag/rewind": "POST",
-        "/v1/streams/greenhouse:acme/ats.tag": "GET, HEAD",
-        "/health/live": "GET, HEAD",
-        "/metrics": "GET, HEAD",
-        "/openapi.json": "GET, HEAD",
-        "/docs": "GET, HEAD",
-        "/": "GET, HEAD"
-      }
-      for (const [path, methods] of Object.entries(taken)) {
-        const { allow, status, text, type } = yield* asked("DELETE", path)
-        assert.deepStrictEqual([status, type, allow], [405, "application/problem+json", methods], path)
-        assert.include(JSON.parse(text).hint, methods)
-      }
-      assert.deepStrictEqual((yield* asked("HEAD", "/v1/holds/7/approve")).status, 405)
-    }).pipe(using()))
+  served("a wrong method on a known path is a 405 problem that names the allowed methods", function*() {
+    const taken = {
+      "/v1/events": "GET, HEAD",
+      "/v1/integrations": "GET, HEAD, POST",
+      "/v1/holds/7/approve?silent=true": "POST",
+      "/v1/streams/greenhouse:acme/ats.tag/rewind": "POST",
+      "/v1/streams/greenhouse:acme/ats.tag": "GET, HEAD",
+      "/health/live": "GET, HEAD",
+      "/metrics": "GET, HEAD",
+      "/openapi.json": "GET, HEAD",
+      "/docs": "GET, HEAD",
+      "/": "GET, HEAD"
+    }
+    for (const [path, methods] of Object.entries(taken)) {
+      const { allow, status, text, type } = yield* asked("DELETE", path)
+      assert.deepStrictEqual([status, type, allow], [405, "application/problem+json", methods], path)
+      assert.include(JSON.parse(text).hint, methods)
+    }
+    assert.deepStrictEqual((yield* asked("HEAD", "/v1/holds/7/approve")).status, 405)
+  })
 
-  it.live("an invalid request is a problem that lists each fault with its location and a hint", () =>
-    Effect.gen(function*() {
-      const problemOf = (answer: { readonly status: number; readonly body: any }) => {
-        const { body: { detail, errors, hint, type }, status } = answer
-        assert.deepStrictEqual([status, type], [400, "urn:rollcall:problem:request-malformed"])
-        return { detail, hint, paths: errors.map(({ path }: { path: ReadonlyArray<string> }) => path.join(".")) }
-      }
-      assert.deepStrictEqual(problemOf(yield* ask("/v1/events?limit=5000")), {
-        detail: "in the query, limit: Expected a value between 1 and 1000",
-        hint: "correct the request; GET /docs describes GET /v1/events",
-        paths: ["query.limit"]
-      })
-      const command = problemOf(yield* post("/v1/streams/greenhouse:acme/ats.tag/dance"))
-      assert.match(command.detail, /^in the path, command: Expected "pause" \| /)
-      assert.match(command.hint, /^did you mean `\w+` for command\?$/)
-      const filter = problemOf(yield* post("/v1/deadletters/plan", { ids: ["a"] }))
-      assert.deepStrictEqual([filter.detail, filter.paths], ["in the body, ids.0: Expected number", ["payload.ids.0"]])
-    }).pipe(using()))
+  served("an invalid request is a problem that lists each fault with its location and a hint", function*() {
+    const problemOf = (answer: { readonly status: number; readonly body: any }) => {
+      const { body: { detail, errors, hint, type }, status } = answer
+      assert.deepStrictEqual([status, type], [400, "urn:rollcall:problem:request-malformed"])
+      return { detail, hint, paths: errors.map(({ path }: { path: ReadonlyArray<string> }) => path.join(".")) }
+    }
+    assert.deepStrictEqual(problemOf(yield* ask("/v1/events?limit=5000")), {
+      detail: "in the query, limit: Expected a value between 1 and 1000",
+      hint: "correct the request; GET /docs describes GET /v1/events",
+      paths: ["query.limit"]
+    })
+    const command = problemOf(yield* post("/v1/streams/greenhouse:acme/ats.tag/dance"))
+    assert.match(command.detail, /^in the path, command: Expected "pause" \| /)
+    assert.match(command.hint, /^did you mean `\w+` for command\?$/)
+    const filter = problemOf(yield* post("/v1/deadletters/plan", { ids: ["a"] }))
+    assert.deepStrictEqual([filter.detail, filter.paths], ["in the body, ids.0: Expected number", ["payload.ids.0"]])
+  })
 
-  it.live("an unknown value in the query or the path is refused with the closest known one, and is not quoted", () =>
-    Effect.gen(function*() {
+  served(
+    "an unknown value in the query or the path is refused with the closest known one, and is not quoted",
+    function*() {
       const hints = {
         "/v1/changes?model=ats.candidat": "did you mean `ats.candidate` for model?",
         "/v1/changes?kind=create": "did you mean `created` for kind?",
@@ -563,10 +557,12 @@ describe("the overview", () => {
       const { body } = yield* ask(`/v1/changes?kind=${"k".repeat(1_000)}`)
       assert.notInclude(JSON.stringify(body), "kkk")
       assert.match(body.hint, /^correct the request/)
-    }).pipe(using()))
+    }
+  )
 
-  it.live("an unknown property of a body is refused, because a misspelled filter would select everything (I11)", () =>
-    Effect.gen(function*() {
+  served(
+    "an unknown property of a body is refused, because a misspelled filter would select everything (I11)",
+    function*() {
       const refused = yield* post("/v1/deadletters/plan", { plugn: "a-value" })
       assert.deepStrictEqual([refused.status, refused.body.detail, refused.body.hint], [
         400,
@@ -582,38 +578,37 @@ describe("the overview", () => {
       for (const body of [{}, { plugin: "p", ids: [] }]) {
         assert.strictEqual((yield* post("/v1/deadletters/plan", body)).status, 200)
       }
-    }).pipe(using()))
+    }
+  )
 
-  it.live("a body that is not JSON is a 415 problem with a hint", () =>
-    Effect.gen(function*() {
-      const { url } = yield* Server.Server
-      const path = `${url}/v1/streams/greenhouse:acme/ats.tag/rewind`
-      const response = yield* Effect.promise(() => fetch(path, { method: "POST", body: new URLSearchParams("to=1") }))
-      assert.deepStrictEqual([response.status, response.headers.get("content-type")], [415, "application/problem+json"])
-      assert.include((yield* Effect.promise(() => response.json())).hint, "application/json")
-    }).pipe(using()))
+  served("a body that is not JSON is a 415 problem with a hint", function*() {
+    const { url } = yield* Server.Server
+    const path = `${url}/v1/streams/greenhouse:acme/ats.tag/rewind`
+    const response = yield* Effect.promise(() => fetch(path, { method: "POST", body: new URLSearchParams("to=1") }))
+    assert.deepStrictEqual([response.status, response.headers.get("content-type")], [415, "application/problem+json"])
+    assert.include((yield* Effect.promise(() => response.json())).hint, "application/json")
+  })
 
-  it.live("HEAD is answered like GET, without the body", () =>
-    Effect.gen(function*() {
-      yield* stream()
-      for (
-        const path of [
-          "/v1/events",
-          "/v1/streams",
-          "/health/live",
-          "/metrics",
-          "/openapi.json",
-          "/docs",
-          "/",
-          "/v1/holds/7"
-        ]
-      ) {
-        const get = yield* asked("GET", path)
-        const head = yield* asked("HEAD", path)
-        assert.deepStrictEqual([head.status, head.type, head.text], [get.status, get.type, ""], path)
-        if (path !== "/metrics" && path !== "/") assert.strictEqual(head.length, get.length, path)
-      }
-    }).pipe(using()))
+  served("HEAD is answered like GET, without the body", function*() {
+    yield* stream()
+    for (
+      const path of [
+        "/v1/events",
+        "/v1/streams",
+        "/health/live",
+        "/metrics",
+        "/openapi.json",
+        "/docs",
+        "/",
+        "/v1/holds/7"
+      ]
+    ) {
+      const get = yield* asked("GET", path)
+      const head = yield* asked("HEAD", path)
+      assert.deepStrictEqual([head.status, head.type, head.text], [get.status, get.type, ""], path)
+      if (path !== "/metrics" && path !== "/") assert.strictEqual(head.length, get.length, path)
+    }
+  })
 })
 
 describe("the server", () => {

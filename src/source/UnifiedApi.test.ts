@@ -7,6 +7,7 @@ import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import { TestClock } from "effect/testing"
+import { gzipSync } from "node:zlib"
 import { valuesOf } from "../../test/support/source/Doubles.ts"
 import {
   finished,
@@ -260,6 +261,7 @@ describe("error responses", () => {
     { body: "<!DOCTYPE html><p>Ada</p>", type: "text/html", says: "an HTML page (text/html)" },
     { body: '{"status":"success","data":{"res', type: "application/json", says: "broken or unexpected JSON" },
     { body: "", type: "application/json", says: "an empty body" },
+    { body: gzipSync("x".repeat(999)).subarray(0, 20), type: "application/json", says: "corrupt gzip data" },
     { body: "Ada", type: "text/plain", says: "text that is not JSON" },
     {
       body: '{"status":"partial","data":{"results":[],"next":null}}',
@@ -352,6 +354,7 @@ describe("error responses", () => {
       const reason = reasonOf(yield* read())
       assert.strictEqual(reason._tag, "Unreadable")
       assert.include(reason.message, "the path does not exist at this URL")
+      assert.include(reason.hint, "ROLLCALL_API_URL")
     }).pipe(Effect.provide(layer))
   })
 })

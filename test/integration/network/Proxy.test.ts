@@ -5,47 +5,20 @@ import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { createServer as createPlainServer, type RequestListener } from "node:http"
-import { createServer } from "node:https"
+import { createServer as createPlainServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import * as OutgoingHttp from "../../../src/network/OutgoingHttp.ts"
 import { CurrentProxies, noProxies } from "../../../src/network/Proxies.ts"
-import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { Source } from "../../../src/source/Source.ts"
-import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import * as Certificates from "../../support/services/Certificates.ts"
 import { noHooks } from "../../support/source/Doubles.ts"
 import { requests } from "../../support/source/Requests.ts"
 import { run } from "../cli/Program.ts"
-import { json } from "../source/Loopback.ts"
+import { account, clientOf, json, secured } from "../source/Loopback.ts"
 import { Switchboard } from "./Switchboard.ts"
 
 const url = "https://api.example.test/v1"
 const tools = JSON.stringify({ status: "success", data: { tools: [] } })
-
-/** An API whose certificate names `api.example.test`. Returns its origin and the file of the authority. */
-const securedApi = Effect.fnUntraced(function*(listener: RequestListener) {
-  const folder = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-proxy-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-  )
-  const authority = yield* Certificates.authority(folder, "authority")
-  const own = yield* authority.sign("api.example.test")
-  const server = createServer({ cert: readFileSync(own.certificate), key: readFileSync(own.key) }, listener)
-  yield* Effect.acquireRelease(
-    Effect.callback<void>((resume) => {
-      server.listen(0, "127.0.0.1", () => resume(Effect.void))
-    }),
-    () => Effect.sync(() => server.close().closeAllConnections())
-  )
-  return {
-    authority: authority.certificate,
-    origin: `https://127.0.0.1:${(server.address() as AddressInfo).port}`
-  }
-})
 
 const proxy = Effect.acquireRelease(
   Effect.promise(() => Switchboard.start()),
@@ -73,12 +46,12 @@ describe.skipIf(Certificates.missing !== null)("an API over https behind a proxy
     () =>
       Effect.gen(function*() {
         const keys: Array<string | undefined> = []
-        const { authority, origin } = yield* securedApi((incoming, response) => {
+        const { authority, port } = yield* secured("api.example.test", (incoming, response) => {
           keys.push(incoming.headers.authorization)
           json(response, tools)
         })
         const board = yield* proxy
-        board.servers["api"] = origin
+        board.servers["api"] = `https://127.0.0.1:${port}`
         board.login = "user:p4ss"
         const address = `127.0.0.1:${board.port}`
         const trusting = { NODE_EXTRA_CA_CERTS: authority }
@@ -116,10 +89,7 @@ describe.skipIf(Certificates.missing !== null)("an API over https behind a proxy
     Effect.gen(function*() {
       const board = yield* proxy
       const through = Redacted.make(`http://127.0.0.1:${board.port}`)
-      const api = UnifiedApi.layer({
-        accounts: { eu: { url, key: Effect.succeed(Redacted.make("k3y")), proxies: { ...noProxies, https: through } } },
-        retryBase: "1 millis"
-      }).pipe(Layer.provide([UnifiedApi.httpClient, RequestBudget.local]))
+      const api = clientOf(url, { accounts: { eu: { ...account(url), proxies: { ...noProxies, https: through } } } })
       const { write } = Context.get(yield* Layer.build(api), Source)
       const error = yield* Effect.flip(write(requests.addTag, noHooks))
       const { reason } = error._tag === "WriteError" ? error : assert.fail(error.message)

@@ -11,10 +11,9 @@ import * as Redacted from "effect/Redacted"
 import { createServer } from "node:http"
 import { incrementalModels } from "../../../src/api/Lists.ts"
 import { Authorization, Lists } from "../../../src/api/UnifiedHttpApi.ts"
-import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { Source } from "../../../src/source/Source.ts"
-import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { valuesOf } from "../../support/source/Doubles.ts"
+import { clientOf } from "./Loopback.ts"
 
 interface Understood {
   readonly model: string
@@ -66,11 +65,6 @@ it.live("a server of the contract accepts every list request of the client", () 
     const context = yield* Layer.build(contractServer(understood))
     const { address } = Context.get(context, HttpServer.HttpServer)
     const url = address._tag === "InetAddressV4" ? `http://127.0.0.1:${address.port}` : assert.fail("no port")
-    const client = UnifiedApi.layer({
-      accounts: { default: { url, key: Effect.succeed(Redacted.make("the-key")) } },
-      retryBase: "1 millis"
-    }).pipe(Layer.provide([UnifiedApi.httpClient, RequestBudget.local]))
-
     yield* Effect.gen(function*() {
       const source = yield* Source
       for (const model of incrementalModels) {
@@ -85,7 +79,7 @@ it.live("a server of the contract accepts every list request of the client", () 
         })
         assert.deepStrictEqual(valuesOf(page), [{ id: model }])
       }
-    }).pipe(Effect.provide(client))
+    }).pipe(Effect.provide(clientOf(url)))
 
     assert.deepStrictEqual(
       understood,

@@ -1,19 +1,15 @@
 /** The exact requests to the other 16 endpoints over a real connection. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
 import * as Stream from "node:stream/consumers"
 import type { ReadName } from "../../../src/api/Reads.ts"
 import { toolCategories } from "../../../src/api/Tools.ts"
 import { type WriteName, writeNames, writes } from "../../../src/api/Writes.ts"
-import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { type ReadRequest, Source } from "../../../src/source/Source.ts"
-import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { readExamples, writeExamples } from "../../support/api/Examples.ts"
 import { noHooks } from "../../support/source/Doubles.ts"
 import { requests } from "../../support/source/Requests.ts"
-import { json, Loopback } from "./Loopback.ts"
+import { account, clientOf, json, Loopback } from "./Loopback.ts"
 
 interface Received {
   readonly method: string | undefined
@@ -31,10 +27,7 @@ const answering = Effect.fnUntraced(function*(data: unknown) {
       json(response, JSON.stringify({ status: "success", data }))
     })
   })
-  const account = { url: server.url, key: Effect.succeed(Redacted.make("the-key")) }
-  const layer = UnifiedApi.layer({ accounts: { eu: account }, retryBase: "1 millis" }).pipe(
-    Layer.provide([UnifiedApi.httpClient, RequestBudget.local])
-  )
+  const layer = clientOf(server.url, { accounts: { eu: account(server.url) } })
   return { layer, received }
 })
 

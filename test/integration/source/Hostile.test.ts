@@ -2,14 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
 import type { RequestListener, ServerResponse } from "node:http"
 import { gzipSync } from "node:zlib"
-import { RequestBudget } from "../../../src/source/RequestBudget.ts"
-import { Source } from "../../../src/source/Source.ts"
-import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
-import { json, Loopback } from "./Loopback.ts"
+import { clientOf, json, Loopback, readTags } from "./Loopback.ts"
 
 const mebibyte = 1024 * 1024
 const maxBytes = 4 * mebibyte
@@ -119,18 +114,6 @@ const hostilities: ReadonlyArray<{
   }
 ]
 
-const read = (integration: string) =>
-  Effect.flatMap(Source, (source) =>
-    source.page({
-      account: "default",
-      integration,
-      model: "ats.tag",
-      priority: "poll",
-      cursor: null,
-      updatedAfter: null,
-      ids: null
-    }))
-
 /** The largest growth of the process's memory while the effect ran. */
 const growth = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
@@ -158,22 +141,18 @@ describe("an upstream that", () => {
             })
             : json(response, page)
         const server = yield* Loopback.serving(listener)
-        const client = UnifiedApi.layer({
-          accounts: { default: { url: server.url, key: Effect.succeed(Redacted.make("the-key")) } },
-          retryBase: "1 millis",
-          timeout: expected === responseTimedOut ? 1000 : 5000,
-          maxBytes
-        }).pipe(Layer.provide([UnifiedApi.httpClient, RequestBudget.local]))
+        const timeout = expected === responseTimedOut ? 1000 : 5000
+        const client = clientOf(server.url, { timeout, maxBytes })
 
         const harmed = Effect.all(
           Array.from({ length: 12 }, () =>
-            read("hostile:1").pipe(
+            readTags("hostile:1").pipe(
               Effect.flip,
               Effect.map(({ reason }) => reason.message)
             )),
           { concurrency: "unbounded" }
         )
-        const others = Effect.forEach(Array.from({ length: 20 }), () => Effect.timed(read("good:1")))
+        const others = Effect.forEach(Array.from({ length: 20 }), () => Effect.timed(readTags("good:1")))
         const { bytes, value: [messages, reads] } = yield* growth(
           Effect.all([harmed, others], { concurrency: "unbounded" })
         ).pipe(Effect.provide(client))
@@ -192,11 +171,7 @@ describe("an upstream that", () => {
   it.live("nests one row a hundred thousand levels deep does not make the page's other rows unreadable (S1)", () =>
     Effect.gen(function*() {
       const server = yield* Loopback.serving((_, response) => json(response, nested(100_000)))
-      const client = UnifiedApi.layer({
-        accounts: { default: { url: server.url, key: Effect.succeed(Redacted.make("the-key")) } },
-        retryBase: "1 millis"
-      }).pipe(Layer.provide([UnifiedApi.httpClient, RequestBudget.local]))
-      const { results } = yield* Effect.provide(read("a:1"), client)
+      const { results } = yield* Effect.provide(readTags(), clientOf(server.url))
       assert.strictEqual(results.length, 2)
       assert.deepStrictEqual(results[0]?.value, { id: "1" })
     }))
@@ -209,11 +184,7 @@ describe("an upstream that", () => {
           taken += bytes
         })
       )
-      const client = UnifiedApi.layer({
-        accounts: { default: { url: server.url, key: Effect.succeed(Redacted.make("the-key")) } },
-        retryBase: "1 millis"
-      }).pipe(Layer.provide([UnifiedApi.httpClient, RequestBudget.local]))
-      const { bytes, value } = yield* growth(Effect.flip(read("a:1"))).pipe(Effect.provide(client))
+      const { bytes, value } = yield* growth(Effect.flip(readTags())).pipe(Effect.provide(clientOf(server.url)))
       assert.include(value.reason.message, "limit of 33554432 bytes")
       assert.isBelow(bytes, 200 * mebibyte)
       assert.isBelow(taken, 5 * 40 * mebibyte)

@@ -1,35 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Config from "../../../src/config/Config.ts"
 import { loadEnvironment } from "../../../src/config/RawConfig.ts"
-import { RequestBudget } from "../../../src/source/RequestBudget.ts"
-import { Source } from "../../../src/source/Source.ts"
-import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
-import { json, Loopback } from "./Loopback.ts"
+import { clientOf, json, Loopback, readTags, refusal } from "./Loopback.ts"
 
 const page = JSON.stringify({ status: "success", data: { next: null, results: [] } })
-const refusal = JSON.stringify({
-  status: "error",
-  error: { code: "PLATFORM.AUTHENTICATION_INVALID", title: null, message: "no", log_url: null }
-})
-
-const read = Effect.flatMap(Source, (source) =>
-  source.page({
-    account: "default",
-    integration: "greenhouse:acme",
-    model: "ats.tag",
-    priority: "poll",
-    cursor: null,
-    updatedAfter: null,
-    ids: null
-  }))
-
 /** A server that accepts one key at a time, a mounted file with the client's key, and a client that reads that file. */
 const rotating = Effect.gen(function*() {
   const directory = yield* Effect.acquireRelease(
@@ -42,7 +22,7 @@ const rotating = Effect.gen(function*() {
     state.received.push(key)
     if (key === state.accepted) return void json(response, page)
     state.onRejection()
-    json(response, refusal, 401)
+    json(response, refusal("PLATFORM.AUTHENTICATION_INVALID"), 401)
   })
   const file = join(directory, "key")
   const mount = (key: string) => writeFileSync(file, `${key}\n`)
@@ -54,10 +34,7 @@ const rotating = Effect.gen(function*() {
       ConfigProvider.fromEnvRecord({ ROLLCALL_API_URL: server.url, ROLLCALL_API_KEY_FILE: file })
     )
   )
-  const layer = UnifiedApi.layer({ ...settings, retryBase: "1 millis" }).pipe(
-    Layer.provide([UnifiedApi.httpClient, RequestBudget.local])
-  )
-  return { state, mount, layer }
+  return { state, mount, layer: clientOf(server.url, settings) }
 })
 
 describe("a key that is replaced while Rollcall runs", () => {
@@ -65,10 +42,10 @@ describe("a key that is replaced while Rollcall runs", () => {
     Effect.gen(function*() {
       const { layer, mount, state } = yield* rotating
       yield* Effect.gen(function*() {
-        yield* read
+        yield* readTags()
         mount("key-2")
         state.accepted = "key-2"
-        yield* read
+        yield* readTags()
       }).pipe(Effect.provide(layer))
       assert.deepStrictEqual(state.received, ["key-1", "key-2"])
     }))
@@ -78,7 +55,7 @@ describe("a key that is replaced while Rollcall runs", () => {
       const { layer, mount, state } = yield* rotating
       state.accepted = "key-2"
       state.onRejection = () => mount("key-2")
-      yield* Effect.provide(read, layer)
+      yield* Effect.provide(readTags(), layer)
       assert.deepStrictEqual(state.received, ["key-1", "key-2"])
     }))
 
@@ -86,7 +63,7 @@ describe("a key that is replaced while Rollcall runs", () => {
     Effect.gen(function*() {
       const { layer, state } = yield* rotating
       state.accepted = "another"
-      const { reason } = yield* Effect.flip(Effect.provide(read, layer))
+      const { reason } = yield* Effect.flip(Effect.provide(readTags(), layer))
       assert.strictEqual(reason._tag, "Unauthorized")
       assert.deepStrictEqual(state.received, ["key-1"])
     }))

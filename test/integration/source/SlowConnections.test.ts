@@ -1,34 +1,23 @@
 /** Requests that wait for their connection while a response to another request pauses the account. */
 import { afterEach, assert, describe, it, vi } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
 import dns from "node:dns"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { createServer, type RequestListener, type Server } from "node:http"
-import * as https from "node:https"
 import { connect, type Socket } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import * as tls from "node:tls"
 import * as OutgoingHttp from "../../../src/network/OutgoingHttp.ts"
-import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import * as Certificates from "../../support/services/Certificates.ts"
-import { json } from "./Loopback.ts"
+import { clientOf, json, readTags, refusal, secured } from "./Loopback.ts"
 
 const success = JSON.stringify({ status: "success", data: { next: null, results: [] } })
-const refusal = JSON.stringify({
-  status: "error",
-  error: { code: "PLATFORM.RATE_LIMIT_EXCEEDED", title: null, message: "no", log_url: null }
-})
-
 /** The times of the requests, in ms. The first one gets a rate-limit response that requests a pause of one second. */
 const limiting = (arrivals: Array<number>): RequestListener => (_, response) => {
   if (arrivals.push(performance.now()) > 1) return void json(response, success)
   response.setHeader("retry-after", "1")
-  json(response, refusal, 429)
+  json(response, refusal("PLATFORM.RATE_LIMIT_EXCEEDED"), 429)
 }
 
 const started = (server: Server) =>
@@ -54,24 +43,6 @@ const slowLookups = (millis: number): void => {
 }
 afterEach(() => vi.restoreAllMocks())
 
-const source = (url: string, client = UnifiedApi.httpClient) =>
-  UnifiedApi.layer({
-    accounts: { default: { url, key: Effect.succeed(Redacted.make("the-key")) } },
-    retryBase: "100 millis"
-  }).pipe(Layer.provide([client, RequestBudget.local]))
-
-const read = (integration: string) =>
-  Effect.flatMap(Source, ({ page }) =>
-    page({
-      account: "default",
-      integration,
-      model: "ats.tag",
-      priority: "poll",
-      cursor: null,
-      updatedAfter: null,
-      ids: null
-    }))
-
 /** Notes the calls of its hooks. */
 const write = (calls: Array<string>) =>
   Effect.flatMap(Source, (source) =>
@@ -94,8 +65,8 @@ const isSentAfterThePause = Effect.fnUntraced(function*(
 ) {
   slowLookups(300)
   const calls: Array<string> = []
-  yield* Effect.all([read("a:1"), read("b:2"), write(calls)], { concurrency: 3 }).pipe(
-    Effect.provide(source(url, client))
+  yield* Effect.all([readTags("a:1"), readTags("b:2"), write(calls)], { concurrency: 3 }).pipe(
+    Effect.provide(clientOf(url, { retryBase: "100 millis" }, client))
   )
   const [first = 0, ...others] = arrivals.map((at) => at - arrivals[0]!)
   assert.strictEqual(first, 0)
@@ -116,26 +87,16 @@ describe("a request that is still connecting when the account is paused", () => 
     "is not sent before the pause ends, over https and through a proxy (R1)",
     () =>
       Effect.gen(function*() {
-        const folder = yield* Effect.acquireRelease(
-          Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-slow-"))),
-          (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-        )
-        const authority = yield* Certificates.authority(folder, "authority")
-        const own = yield* authority.sign("localhost")
+        const arrivals: Array<number> = []
+        const { authority, port } = yield* secured("localhost", limiting(arrivals))
         yield* Effect.acquireRelease(
           Effect.sync(() => {
             const before = tls.getCACertificates("default")
-            tls.setDefaultCACertificates([readFileSync(authority.certificate, "utf8")])
+            tls.setDefaultCACertificates([readFileSync(authority, "utf8")])
             return before
           }),
           (before) => Effect.sync(() => tls.setDefaultCACertificates(before))
         )
-        const arrivals: Array<number> = []
-        const server = https.createServer(
-          { cert: readFileSync(own.certificate), key: readFileSync(own.key) },
-          limiting(arrivals)
-        )
-        const port = yield* started(server)
         yield* isSentAfterThePause(`https://localhost:${port}/v1`, arrivals)
 
         for (const slowAnswer of ["200 Connection Established", "503 Service Unavailable"]) {

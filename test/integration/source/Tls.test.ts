@@ -2,36 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import type { RequestListener } from "node:http"
-import { createServer } from "node:https"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import * as OutgoingHttp from "../../../src/network/OutgoingHttp.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import * as Certificates from "../../support/services/Certificates.ts"
 import { run } from "../cli/Program.ts"
-import { json, Loopback } from "./Loopback.ts"
-
-const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-tls-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-)
-
-/** An https server whose certificate names `localhost`. Returns its port and the file of the authority that signed it. */
-const secured = Effect.fnUntraced(function*(listener: RequestListener) {
-  const authority = yield* Certificates.authority(yield* folder, "authority")
-  const own = yield* authority.sign("localhost")
-  const server = createServer({ cert: readFileSync(own.certificate), key: readFileSync(own.key) }, listener)
-  yield* Effect.acquireRelease(
-    Effect.callback<void>((resume) => {
-      server.listen(0, "127.0.0.1", () => resume(Effect.void))
-    }),
-    () => Effect.sync(() => server.close())
-  )
-  const address = server.address()
-  return { authority: authority.certificate, port: typeof address === "object" && address !== null ? address.port : 0 }
-})
+import { json, Loopback, secured } from "./Loopback.ts"
 
 /** The check of the account by `rollcall doctor`. */
 const examined = (url: string, more: Readonly<Record<string, string>> = {}) =>
@@ -54,7 +29,7 @@ describe.skipIf(Certificates.missing !== null)("a server to which a plugin sends
   it.live("gets no request if its certificate is not trusted, even if the process verifies none", () =>
     Effect.gen(function*() {
       let requests = 0
-      const { port } = yield* secured((_, response) => {
+      const { port } = yield* secured("localhost", (_, response) => {
         requests++
         response.end()
       })
@@ -80,7 +55,7 @@ describe.skipIf(Certificates.missing !== null)("an API over https", () => {
     () =>
       Effect.gen(function*() {
         const keys: Array<string | undefined> = []
-        const { authority, port } = yield* secured((incoming, response) => {
+        const { authority, port } = yield* secured("localhost", (incoming, response) => {
           keys.push(incoming.headers.authorization)
           json(response, JSON.stringify(tools))
         })
@@ -110,7 +85,7 @@ describe.skipIf(Certificates.missing !== null)("an API over https", () => {
           plain.push(incoming.headers.authorization)
           json(response, JSON.stringify(tools))
         })
-        const { authority, port } = yield* secured((incoming, response) => {
+        const { authority, port } = yield* secured("localhost", (incoming, response) => {
           response.writeHead(307, { location: `${elsewhere.url}${incoming.url?.slice(3) ?? ""}` }).end()
         })
         const check = yield* examined(`https://localhost:${port}/v1`, { NODE_EXTRA_CA_CERTS: authority })

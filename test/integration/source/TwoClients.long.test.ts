@@ -2,13 +2,11 @@ import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
 import type { RequestListener } from "node:http"
-import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { type Priority, Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { noHooks } from "../../support/source/Doubles.ts"
-import { json, Loopback } from "./Loopback.ts"
+import { clientOf, json, Loopback, refusal } from "./Loopback.ts"
 
 const limit = 120
 const window = 2000
@@ -16,11 +14,6 @@ const windows = 4
 const transitTime = 100
 const page = JSON.stringify({ status: "success", data: { next: null, results: [] } })
 const tagged = JSON.stringify({ status: "success", data: {} })
-const refusal = JSON.stringify({
-  status: "error",
-  error: { code: "PLATFORM.RATE_LIMIT_EXCEEDED", title: null, message: "no", log_url: null }
-})
-
 interface Seen {
   readonly at: number
   readonly ours: boolean
@@ -47,7 +40,7 @@ const budgeted = (seen: Array<Seen>): RequestListener => {
     seen.push({ at, ours: request.headers["x-integration-id"] !== "foreign:1", accepted, wait: 1000 * wait })
     if (accepted) return void setTimeout(() => json(response, request.method === "GET" ? page : tagged), 5)
     response.setHeader("retry-after", String(wait))
-    json(response, refusal, 429)
+    json(response, refusal("PLATFORM.RATE_LIMIT_EXCEEDED"), 429)
   }
 }
 
@@ -100,10 +93,7 @@ it.live(
       const refused: Array<Refused> = []
       const served = new Map<string, number>()
       const server = yield* Loopback.serving(budgeted(seen))
-      const client = UnifiedApi.layer({
-        accounts: { default: { url: server.url, key: Effect.succeed(Redacted.make("the-key")) } },
-        retryBase: "100 millis"
-      }).pipe(Layer.provide([observed(sent, refused), RequestBudget.local]))
+      const client = clientOf(server.url, { retryBase: "100 millis" }, observed(sent, refused))
 
       const ours = Effect.gen(function*() {
         const source = yield* Source

@@ -155,31 +155,3 @@ describe("a plugin with faults", () => {
       assert.include(stdout, "sandbox:everything ats.tag")
     }))
 })
-
-describe("the help", () => {
-  it("of plugins and dead letters names the commands and flags, with examples", async () => {
-    const helps = {
-      plugins: ["new", "list", "show", "on", "off", "stop-writes", "resume-writes", "replay"],
-      deadletters: ["list", "show", "plan", "redrive", "discard", "resolve"],
-      "plugins replay": [
-        "--from",
-        "--to",
-        "--integration",
-        "--dry-run",
-        "--fresh",
-        "--limit",
-        "--wait",
-        "--timeout",
-        "Replay, and show"
-      ],
-      "deadletters redrive": ["--plan", "--over", "--fresh", "--id", "--yes", "--reason", "Send many again, spread"]
-    }
-    await Promise.all(
-      Object.entries(helps).map(async ([name, words]) => {
-        const { code, stdout } = await runCommand([...name.split(" "), "--help"])
-        assert.strictEqual(code, 0)
-        for (const word of words) assert.include(stdout, word)
-      })
-    )
-  })
-})

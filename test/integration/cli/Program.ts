@@ -9,6 +9,7 @@ import { type AddressInfo, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll } from "vitest"
 import { type RunningSandbox, type SandboxOptions, startSandbox } from "../../../src/sandbox/Sandbox.ts"
 import { compileCache } from "../../support/services/CompileCache.ts"
 import type { Request } from "./CommandHost.ts"
@@ -158,6 +159,30 @@ export const inDirectory = async <A>(
   }
 }
 
+/** What `setUp` makes in a temporary directory for all tests of a `describe`; it ends with them. */
+export const whileTesting = <A>(
+  setUp: (...args: Parameters<Parameters<typeof inDirectory>[0]>) => Promise<A>
+): () => A => {
+  let made: A | undefined
+  let end: () => void = () => undefined
+  let whole: Promise<void> = Promise.resolve()
+  beforeAll(() =>
+    new Promise<void>((resolve, reject) => {
+      whole = inDirectory(async (...args) => {
+        made = await setUp(...args)
+        resolve()
+        await new Promise<void>((resolve) => end = resolve)
+      })
+      whole.catch(reject)
+    })
+  )
+  afterAll(() => {
+    end()
+    return whole
+  })
+  return () => made!
+}
+
 /** A port that is free now. */
 export const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, "127.0.0.1")
@@ -168,12 +193,12 @@ export const freePort = async (): Promise<number> => {
   return port
 }
 
-/** A sandbox with one integration, and the environment variables to read it. */
-export const sandboxed = async (serve: Serve, directory: string, speed = 0) => {
-  const sandbox = await serve({ integrations: 1, records: 20, speed, key: "k3y-of-it" })
+/** A sandbox, by default with one integration, and the environment variables to read it. */
+export const sandboxed = async (serve: Serve, directory: string, options: SandboxOptions = {}) => {
+  const sandbox = await serve({ integrations: 1, records: 20, speed: 0, key: "k3y-of-it", ...options })
   const { integrations, key, url } = sandbox
   const port = await freePort()
-  const environment = {
+  const environment: Readonly<Record<string, string>> = {
     ROLLCALL_API_URL: url,
     ROLLCALL_API_KEY: key,
     ROLLCALL_INTEGRATIONS: integrations.join(","),

@@ -1,23 +1,32 @@
 import { once } from "node:events"
 import { existsSync, readdirSync, writeFileSync } from "node:fs"
-import { createServer } from "node:http"
+import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "vitest"
 import type { CheckResult } from "../../../src/cli/doctor/CheckResult.ts"
-import { freePort, inDirectory, run, runCommand, type Serve } from "./Program.ts"
+import { freePort, inDirectory, run, runCommand, sandboxed, type Serve } from "./Program.ts"
 
-const sandboxed = async (serve: Serve, directory: string) => {
-  const { integrations, url } = await serve({ records: 10, integrations: 2, speed: 0, key: "k3y" })
-  const environment: Record<string, string> = {
-    ROLLCALL_API_URL: url,
-    ROLLCALL_API_KEY: "k3y",
-    ROLLCALL_INTEGRATIONS: integrations.join(","),
-    ROLLCALL_HTTP_PORT: String(await freePort()),
-    ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`
+const reading = (serve: Serve, directory: string) =>
+  sandboxed(serve, directory, { integrations: 2, records: 10, key: "k3y" })
+
+const unread = (directory: string) => ({
+  ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
+  ROLLCALL_API_KEY: "k3y",
+  ROLLCALL_INTEGRATIONS: "greenhouse:acme",
+  ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`
+})
+
+/** Runs with the port of a server that answers like this. */
+const serving = async <A>(answer: RequestListener, use: (port: number) => Promise<A>): Promise<A> => {
+  const server = createServer(answer).listen(0, "127.0.0.1")
+  await once(server, "listening")
+  try {
+    return await use((server.address() as AddressInfo).port)
+  } finally {
+    server.close()
   }
-  return { environment, url }
 }
 
 const examined = async (environment: Readonly<Record<string, string>>) => {
@@ -32,7 +41,7 @@ const examined = async (environment: Readonly<Record<string, string>>) => {
 describe("doctor", () => {
   it("prints one ok line per check, exits 0 and leaves nothing behind if there is no problem", () =>
     inDirectory(async (directory, _, serve) => {
-      const { environment } = await sandboxed(serve, directory)
+      const { environment } = await reading(serve, directory)
       const { code, stderr, stdout } = await run(["doctor"], environment)
       assert.strictEqual(code, 0, stdout + stderr)
       const lines = stdout.trimEnd().split("\n")
@@ -51,22 +60,6 @@ describe("doctor", () => {
       assert.deepStrictEqual(readdirSync(directory), [])
     }))
 
-  it("changes nothing while a process runs, and that process continues (I10)", () =>
-    inDirectory(async (directory, start, serve) => {
-      const { environment } = await sandboxed(serve, directory)
-      const port = String(await freePort())
-      const service = start(["start"], { ...environment, ROLLCALL_HTTP_PORT: port, ROLLCALL_INTERVAL: "1 second" })
-      const api = `http://127.0.0.1:${port}`
-      await service.says(/"message":"started"/, "stderr")
-      while (!(await fetch(`${api}/health/ready`)).ok) await new Promise((resolve) => setTimeout(resolve, 50))
-      const { findings, ok } = await examined(environment)
-      assert.isTrue(ok, JSON.stringify(findings))
-      assert.isTrue((await fetch(`${api}/health/ready`)).ok)
-      const { code, stderr } = await service.stop()
-      assert.strictEqual(code, 0)
-      assert.notMatch(stderr, /owns|Fenced/)
-    }))
-
   it("reports every fault of the configuration and checks nothing else", async () => {
     const { findings, ok } = await examined({ ROLLCALL_API_URL: "https://api.example.com", ROLLCALL_MODELS: "x" })
     assert.isFalse(ok)
@@ -79,7 +72,7 @@ describe("doctor", () => {
 
   it("reports a refused key once and still checks the store and Kafka", () =>
     inDirectory(async (directory, _, serve) => {
-      const { environment } = await sandboxed(serve, directory)
+      const { environment } = await reading(serve, directory)
       const { findings, of, ok } = await examined({
         ...environment,
         ROLLCALL_API_KEY: "wrong",
@@ -95,45 +88,32 @@ describe("doctor", () => {
       assert.strictEqual(findings.filter(({ status }) => status === "problem").length, 3)
     }))
 
-  it("reports an integration that does not exist and a model that is not offered", () =>
+  it("reports an integration that does not exist, in one line if all of its streams fail so, and a model that is not offered", () =>
     inDirectory(async (directory, _, serve) => {
-      const { environment } = await sandboxed(serve, directory)
-      const { of } = await examined({
+      const { environment } = await reading(serve, directory)
+      const broken = {
         ...environment,
         ROLLCALL_INTEGRATIONS: "greenhouse:acme,unknown:acme",
         ROLLCALL_MODELS: "ats.tag,hris.skill"
-      })
+      }
+      const { of } = await examined(broken)
       assert.strictEqual(of("stream greenhouse:acme/ats.tag")[0]?.status, "ok")
       assert.strictEqual(of("stream greenhouse:acme/hris.skill")[0]?.status, "warning")
-      assert.strictEqual(of("stream unknown:acme/ats.tag")[0]?.status, "problem")
+      assert.deepStrictEqual(of("stream unknown:acme").map(({ status }) => status), ["problem", "problem"])
       assert.include(of("stream unknown:acme/ats.tag")[0]?.hint, "integration id")
-    }))
-
-  it("prints one line for an integration whose streams all fail for the same reason, and lists each stream as JSON", () =>
-    inDirectory(async (directory, _, serve) => {
-      const { environment } = await sandboxed(serve, directory)
-      const broken = { ...environment, ROLLCALL_INTEGRATIONS: "unknown:acme", ROLLCALL_MODELS: "ats.tag,ats.offer" }
       const { code, stderr, stdout } = await runCommand(["doctor"], broken)
       assert.strictEqual(code, 1)
-      const lines = stdout.split("\n").filter((line) => line.startsWith("problem"))
-      assert.strictEqual(lines.length, 1, stdout)
-      assert.match(
-        lines[0]!,
-        /^problem {2}integration unknown:acme \(2 models: ats\.offer, ats\.tag\): .*integration id/
-      )
+      const [line = "", ...others] = stdout.split("\n").filter((line) => line.startsWith("problem"))
+      assert.isEmpty(others)
+      assert.match(line, /^problem {2}integration unknown:acme \(2 models: ats\.tag, hris\.skill\): .*integration id/)
       assert.match(stderr, /1 check found a problem/)
-      assert.strictEqual((await examined(broken)).of("stream unknown:acme").length, 2)
     }))
 
   it("reports a missing permission and where to enable it (C1)", () =>
     inDirectory(async (directory, _, serve) => {
-      const { environment, url } = await sandboxed(serve, directory)
-      await fetch(url.replace(/\/v1$/, "/_sandbox/faults"), {
-        method: "PUT",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({
-          faults: [{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", model: "ats.tag" }]
-        })
+      const { environment, sandbox } = await reading(serve, directory)
+      await sandbox.setFaults({
+        faults: [{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", model: "ats.tag" }]
       })
       const { of, ok } = await examined({ ...environment, ROLLCALL_MODELS: "ats.tag,ats.offer" })
       assert.isFalse(ok)
@@ -142,17 +122,15 @@ describe("doctor", () => {
       assert.strictEqual(of("stream greenhouse:acme/ats.offer")[0]?.status, "ok")
     }))
 
-  it("recognizes the running process of its store, which explains that port and store are in use", () =>
+  it("recognizes the running process of its store, changes nothing, and reports why it is not ready (I10)", () =>
     inDirectory(async (directory, start, serve) => {
-      const { environment } = await sandboxed(serve, directory)
-      const token = "t0ken-of-sixteen-characters"
-      const running = { ...environment, ROLLCALL_MODELS: "ats.tag", ROLLCALL_HTTP_TOKEN: token }
+      const { api, environment } = await reading(serve, directory)
+      const running = { ...environment, ROLLCALL_MODELS: "ats.tag", ROLLCALL_HTTP_TOKEN: "t0ken-of-sixteen-characters" }
       const service = start(["start"], running)
-      await service.says(/"message":"started"/, "stderr")
-      const address = `127.0.0.1:${environment["ROLLCALL_HTTP_PORT"]}`
-      while (!(await fetch(`http://${address}/health/ready`)).ok) {
-        await new Promise((resolve) => setTimeout(resolve, 50))
-      }
+      const isReady = async () => (await fetch(`${api}/health/ready`)).ok
+      await service.says(/backfill complete/, "stderr")
+      while (!await isReady()) await new Promise((resolve) => setTimeout(resolve, 50))
+      const address = new URL(api).host
       const { findings, of, ok } = await examined(running)
       assert.isTrue(ok, JSON.stringify(findings))
       assert.deepStrictEqual(of("http").map(({ message, status }) => [status, message]), [
@@ -160,6 +138,7 @@ describe("doctor", () => {
       ])
       assert.deepStrictEqual(of("store").map(({ status }) => status), ["ok"])
       assert.isEmpty(of("process"))
+      assert.isTrue((await examined({ ...running, ROLLCALL_HTTP_PORT: String(await freePort()) })).ok)
 
       const other = { ...running, ROLLCALL_STORE: `sqlite:${join(directory, "other.db")}` }
       const elsewhere = (await examined(other)).of("http")[0]
@@ -170,17 +149,9 @@ describe("doctor", () => {
         (await examined({ ...running, ROLLCALL_HTTP_TOKEN: "another-token-of-this-machine" })).of("http")[0]
       assert.strictEqual(refused?.status, "warning")
       assert.match(refused?.message ?? "", /in use, by a Rollcall process that refuses the token/)
-      assert.strictEqual((await service.stop()).code, 0)
-    }))
 
-  it("reports why the running process of its store is not ready", () =>
-    inDirectory(async (directory, start, serve) => {
-      const { environment } = await sandboxed(serve, directory)
-      const running = { ...environment, ROLLCALL_MODELS: "ats.tag", ROLLCALL_INTERVAL: "1 second" }
-      const service = start(["start"], running)
-      const file = join(directory, "rollcall.db")
-      await service.says(/backfill complete/, "stderr")
-      const lock = new DatabaseSync(file, { timeout: 10_000 })
+      assert.isTrue(await isReady())
+      const lock = new DatabaseSync(join(directory, "rollcall.db"), { timeout: 10_000 })
       lock.exec("BEGIN IMMEDIATE")
       await service.says(/store unavailable/, "stderr")
       const later = await examined(running)
@@ -189,34 +160,28 @@ describe("doctor", () => {
       assert.match(later.of("process")[0]?.message ?? "", /^is not ready: /)
       lock.exec("ROLLBACK")
       lock.close()
+      const { code, stderr } = await service.stop()
+      assert.strictEqual(code, 0)
+      assert.notMatch(stderr, /owns|Fenced/)
     }))
 
-  it("warns about a port whose program ends the connection before it answers", () =>
-    inDirectory(async (directory, _, serve) => {
-      const { environment } = await sandboxed(serve, directory)
-      const ending = createServer((request) => void request.socket.resetAndDestroy()).listen(0, "127.0.0.1")
-      await once(ending, "listening")
-      const { port } = ending.address() as AddressInfo
-      const [finding] = (await examined({ ...environment, ROLLCALL_HTTP_PORT: String(port) })).of("http")
-      ending.close()
-      assert.strictEqual(finding?.status, "warning")
-      assert.strictEqual(finding?.message, `127.0.0.1:${port} is in use, by a program that does not answer`)
-      assert.match(finding?.hint ?? "", /may have been restarted/)
-    }))
-
-  it("reports a port that another program uses as a problem", () =>
-    inDirectory(async (directory, _, serve) => {
-      const { environment } = await sandboxed(serve, directory)
-      const taken = createServer((_, response) => response.end("hello")).listen(0, "127.0.0.1")
-      await once(taken, "listening")
-      const { port } = taken.address() as AddressInfo
-      const { of } = await examined({ ...environment, ROLLCALL_HTTP_PORT: String(port) })
-      taken.close()
-      assert.deepInclude(of("http")[0], {
-        status: "problem",
-        message: `127.0.0.1:${port} is used by another program`
+  it("reports a port that another program uses, as a warning if it ends the connection before it answers", () =>
+    inDirectory(async (directory) => {
+      const httpOf = (answer: RequestListener) =>
+        serving(answer, async (port) => {
+          const environment = { ...unread(directory), ROLLCALL_HTTP_PORT: String(port) }
+          const [{ hint, message, status } = assert.fail()] = (await examined(environment)).of("http")
+          return { hint, status, message: message.replace(String(port), "PORT") }
+        })
+      const ending = await httpOf((request) => void request.socket.resetAndDestroy())
+      assert.deepInclude(ending, {
+        status: "warning",
+        message: "127.0.0.1:PORT is in use, by a program that does not answer"
       })
-      assert.include(of("http")[0]?.hint, "ROLLCALL_HTTP_PORT")
+      assert.match(ending.hint ?? "", /may have been restarted/)
+      const taken = await httpOf((_, response) => response.end("hello"))
+      assert.deepInclude(taken, { status: "problem", message: "127.0.0.1:PORT is used by another program" })
+      assert.include(taken.hint, "ROLLCALL_HTTP_PORT")
     }))
 
   // the one file system without free space on every Linux
@@ -224,7 +189,7 @@ describe("doctor", () => {
     "reports a full disk (X10)",
     () =>
       inDirectory(async (directory, _, serve) => {
-        const { environment } = await sandboxed(serve, directory)
+        const { environment } = await reading(serve, directory)
         const { of, ok } = await examined({ ...environment, ROLLCALL_STORE: "sqlite:/proc/rollcall.db" })
         assert.isFalse(ok)
         assert.deepInclude(of("disk")[0], { status: "problem", message: "0 MiB are free in /proc" })
@@ -234,40 +199,26 @@ describe("doctor", () => {
 
   it("reports a URL with another server and a URL that does not answer", () =>
     inDirectory(async (directory) => {
-      const environment = {
-        ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
-        ROLLCALL_API_KEY: "k3y",
-        ROLLCALL_INTEGRATIONS: "greenhouse:acme",
-        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`
-      }
-      const away = await examined(environment)
+      const away = await examined(unread(directory))
       assert.include(away.of("account")[0]?.message, "ECONNREFUSED")
-      const portal = createServer((_, response) => response.end("<html>log in</html>")).listen(0, "127.0.0.1")
-      await once(portal, "listening")
-      const { port } = portal.address() as AddressInfo
-      const elsewhere = await examined({ ...environment, ROLLCALL_API_URL: `http://127.0.0.1:${port}/v1` })
-      portal.close()
+      const elsewhere = await serving(
+        (_, response) => response.end("<html>log in</html>"),
+        (port) => examined({ ...unread(directory), ROLLCALL_API_URL: `http://127.0.0.1:${port}/v1` })
+      )
       assert.include(elsewhere.of("account")[0]?.message, "an HTML page")
     }))
 
   it("reports a clock that differs from the API's as a warning (W4)", () =>
     inDirectory(async (directory) => {
-      const server = createServer((request, response) => {
-        const data = request.url?.includes("/tools/") ? { tools: [] } : { next: null, results: [], packages: [] }
-        response.writeHead(200, {
-          "content-type": "application/json",
-          date: new Date(Date.now() + 120_000).toUTCString()
-        }).end(JSON.stringify({ status: "success", data }))
-      }).listen(0, "127.0.0.1")
-      await once(server, "listening")
-      const { port } = server.address() as AddressInfo
-      const { of, ok } = await examined({
-        ROLLCALL_API_URL: `http://127.0.0.1:${port}/v1`,
-        ROLLCALL_API_KEY: "k3y",
-        ROLLCALL_INTEGRATIONS: "greenhouse:acme",
-        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`
-      })
-      server.close()
+      const { of, ok } = await serving(
+        (request, response) => {
+          const data = request.url?.includes("/tools/") ? { tools: [] } : { next: null, results: [], packages: [] }
+          const date = new Date(Date.now() + 120_000).toUTCString()
+          response.writeHead(200, { "content-type": "application/json", date })
+          response.end(JSON.stringify({ status: "success", data }))
+        },
+        (port) => examined({ ...unread(directory), ROLLCALL_API_URL: `http://127.0.0.1:${port}/v1` })
+      )
       assert.isTrue(ok)
       assert.strictEqual(of("clock")[0]?.status, "warning")
       assert.match(of("clock")[0]?.message ?? "", /^is (1m 59s|2m( 1s)?) behind the API's$/)
@@ -275,7 +226,7 @@ describe("doctor", () => {
 
   it("reports a file that is not a store", () =>
     inDirectory(async (directory, _, serve) => {
-      const { environment } = await sandboxed(serve, directory)
+      const { environment } = await reading(serve, directory)
       const file = join(directory, "notes.txt")
       writeFileSync(file, "these are notes\n".repeat(100))
       const { of } = await examined({ ...environment, ROLLCALL_STORE: `sqlite:${file}`, ROLLCALL_MODELS: "ats.tag" })

@@ -1,5 +1,5 @@
 /** Tests for log rows that changed after they were written; needs a layer with a new database for each test. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -8,8 +8,8 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { Deliveries } from "../../src/store/Deliveries.ts"
 import type { Health } from "../../src/store/sql/Health.ts"
 import * as Ports from "../../src/store/sql/Ports.ts"
-import { type Store, StoreError } from "../../src/store/Store.ts"
-import { all, begin, reasonOf, tags } from "./StoreSamples.ts"
+import { StoreError } from "../../src/store/Store.ts"
+import { all, begin, reasonOf, tags, testsIn } from "./StoreSamples.ts"
 
 /** A record with three versions. `damage` changes a column of a row without the store's knowledge. */
 const written = Effect.gen(function*() {
@@ -32,13 +32,11 @@ export const damageSuite = (
     const fresh = Layer.unwrap(
       Effect.map(place, (client) => Layer.fresh(Layer.provideMerge(Ports.layer, client)))
     )
-    const test = (title: string, body: Effect.Effect<void, unknown, Store | Deliveries | SqlClient | Scope.Scope>) =>
-      it.effect(title, () => Effect.provide(body, fresh))
+    const test = testsIn(fresh, written)
 
     test(
       "changed content reaches no reader, neither as `after` nor as `before` (X23)",
-      Effect.gen(function*() {
-        const { deliveries, owner, damage, store } = yield* written
+      function*({ deliveries, owner, damage, store }) {
         yield* damage(3, "content", '{"id":"s"}')
         const transact = <A>(body: Parameters<typeof store.transact<A, StoreError>>[2]) =>
           Effect.exit(store.transact(owner, tags, body))
@@ -53,61 +51,49 @@ export const damageSuite = (
         isDamaged(yield* transact((tx) => tx.beforeImages([3])))
         yield* damage(3, "content", null)
         isDamaged(yield* Effect.exit(store.readLog({ after: 2, limit: 1 })))
-      })
+      }
     )
 
-    test(
-      "a log row with any changed published column reaches no reader (X23)",
-      Effect.gen(function*() {
-        const { damage, sql, store } = yield* written
-        const columns = {
-          id: "s",
-          event_id: "x",
-          remote_id: "x",
-          generation: 2,
-          version: 9,
-          kind: "deleted",
-          origin: "sweep",
-          reason: "flagged",
-          restored: 1,
-          changed_at: "2020-01-01T00:00:00Z",
-          detected_at: 1,
-          cause: "{}",
-          transitions: "[1]",
-          changes: "[1]",
-          previous: 1
-        }
-        for (const [column, value] of Object.entries(columns)) {
-          const [row] = yield* sql<Record<string, string | number | null>>`
-            SELECT ${sql(column)} AS was FROM events WHERE position = 3`
-          yield* damage(3, column, value)
-          isDamaged(yield* Effect.exit(store.readLog(all)))
-          yield* damage(3, column, row?.["was"] ?? null)
-          assert.strictEqual((yield* store.readLog(all)).length, 3)
-        }
-      })
-    )
-
-    test(
-      "the error names the row, says what to do, and contains no content (X23)",
-      Effect.gen(function*() {
-        const { damage, store } = yield* written
-        yield* damage(2, "content", '{"id":"secret"}')
-        const { message, reason } = yield* Effect.flip(Effect.mapError(store.readLog(all), (error) => error))
-        assert.isFalse(reason.retryable)
-        assert.match(message, /row 2 of the event log.*restore the store from a backup/)
-        assert.notInclude(message, "secret")
-      })
-    )
-
-    test(
-      "a row that was emptied does not count as damaged (X23)",
-      Effect.gen(function*() {
-        const { owner, sql, store } = yield* written
-        yield* sql`UPDATE events SET content_sum = NULL, row_sum = NULL`
+    test("a log row with any changed published column reaches no reader (X23)", function*({ damage, sql, store }) {
+      const columns = {
+        id: "s",
+        event_id: "x",
+        remote_id: "x",
+        generation: 2,
+        version: 9,
+        kind: "deleted",
+        origin: "sweep",
+        reason: "flagged",
+        restored: 1,
+        changed_at: "2020-01-01T00:00:00Z",
+        detected_at: 1,
+        cause: "{}",
+        transitions: "[1]",
+        changes: "[1]",
+        previous: 1
+      }
+      for (const [column, value] of Object.entries(columns)) {
+        const [row] = yield* sql<Record<string, string | number | null>>`
+          SELECT ${sql(column)} AS was FROM events WHERE position = 3`
+        yield* damage(3, column, value)
+        isDamaged(yield* Effect.exit(store.readLog(all)))
+        yield* damage(3, column, row?.["was"] ?? null)
         assert.strictEqual((yield* store.readLog(all)).length, 3)
-        yield* store.eraseStream(owner, tags)
-        assert.deepStrictEqual(yield* store.readLog(all), [])
-      })
-    )
+      }
+    })
+
+    test("the error names the row, says what to do, and contains no content (X23)", function*({ damage, store }) {
+      yield* damage(2, "content", '{"id":"secret"}')
+      const { message, reason } = yield* Effect.flip(Effect.mapError(store.readLog(all), (error) => error))
+      assert.isFalse(reason.retryable)
+      assert.match(message, /row 2 of the event log.*restore the store from a backup/)
+      assert.notInclude(message, "secret")
+    })
+
+    test("a row that was emptied does not count as damaged (X23)", function*({ owner, sql, store }) {
+      yield* sql`UPDATE events SET content_sum = NULL, row_sum = NULL`
+      assert.strictEqual((yield* store.readLog(all)).length, 3)
+      yield* store.eraseStream(owner, tags)
+      assert.deepStrictEqual(yield* store.readLog(all), [])
+    })
   })

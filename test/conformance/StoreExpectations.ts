@@ -10,7 +10,7 @@ import type { Health } from "../../src/store/sql/Health.ts"
 import * as Ports from "../../src/store/sql/Ports.ts"
 import * as ExpectationTable from "../../src/store/sql/stream/ExpectationTable.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
-import { stateOf, Stop } from "./StoreSamples.ts"
+import { stateOf, Stop, testsIn } from "./StoreSamples.ts"
 
 const applications = { integration: "greenhouse:acme", model: "ats.application" } as const
 const { integration } = applications
@@ -33,38 +33,34 @@ export const expectationSuite = (
 ) =>
   describe(`expectations of a store (${name})`, () => {
     const opened = Effect.map(place, (client) => Layer.fresh(Layer.provideMerge(Ports.layer, client)))
-    const fresh = Layer.unwrap(opened)
+    const test = testsIn(Layer.unwrap(opened), begin)
 
-    it.effect("are committed with the transaction that writes them, or not at all", () =>
-      Effect.gen(function*() {
-        const { open, sql, table } = yield* begin
-        const write = table.expect(own, tagged("a"))
-        yield* Effect.exit(sql.withTransaction(Effect.andThen(write, Effect.fail(new Stop()))))
-        assert.deepStrictEqual(yield* open, [])
-        yield* sql.withTransaction(write)
-        assert.deepStrictEqual((yield* open).map(({ depth, name, plugin }) => [plugin, name, depth]), [[
-          "tagger",
-          "addTag",
-          1
-        ]])
-      }).pipe(Effect.provide(fresh)))
+    test("are committed with the transaction that writes them, or not at all", function*({ open, sql, table }) {
+      const write = table.expect(own, tagged("a"))
+      yield* Effect.exit(sql.withTransaction(Effect.andThen(write, Effect.fail(new Stop()))))
+      assert.deepStrictEqual(yield* open, [])
+      yield* sql.withTransaction(write)
+      assert.deepStrictEqual((yield* open).map(({ depth, name, plugin }) => [plugin, name, depth]), [[
+        "tagger",
+        "addTag",
+        1
+      ]])
+    })
 
-    it.effect("are found for a record that shows ids which the store cannot hold (S1)", () =>
-      Effect.gen(function*() {
-        const { owner, store, table } = yield* begin
-        yield* table.expect(own, tagged("a"))
-        const shown = { candidate_id: "c\0", candidate: { id: "c" }, job_id: "j\0", job: { id: "j\ud800" } }
-        const found = yield* store.transact(
-          owner,
-          applications,
-          (tx) => tx.openExpectations(keysOf("ats.application", "a", shown))
-        )
-        assert.lengthOf(found, 1)
-      }).pipe(Effect.provide(fresh)))
+    test("are found for a record that shows ids which the store cannot hold (S1)", function*({ owner, store, table }) {
+      yield* table.expect(own, tagged("a"))
+      const shown = { candidate_id: "c\0", candidate: { id: "c" }, job_id: "j\0", job: { id: "j\ud800" } }
+      const found = yield* store.transact(
+        owner,
+        applications,
+        (tx) => tx.openExpectations(keysOf("ats.application", "a", shown))
+      )
+      assert.lengthOf(found, 1)
+    })
 
-    it.effect("follow a record that the write created only if the store can hold its id (E2)", () =>
-      Effect.gen(function*() {
-        const { owner, store, table } = yield* begin
+    test(
+      "follow a record that the write created only if the store can hold its id (E2)",
+      function*({ owner, store, table }) {
         const body = { candidate: { first_name: "A", last_name: "B", email_address: "a@example.org" } }
         yield* table.expect(
           { ...own, name: "createApplication" },
@@ -77,15 +73,14 @@ export const expectationSuite = (
         assert.lengthOf(yield* of("job:j"), 1)
         yield* table.tookEffect("w", createdIds("createApplication", { id: "a" } as never))
         assert.lengthOf(yield* of("id:a"), 1)
-      }).pipe(Effect.provide(fresh)))
+      }
+    )
 
-    it.effect("are replaced when a write is sent again", () =>
-      Effect.gen(function*() {
-        const { open, table } = yield* begin
-        yield* table.expect(own, tagged("a"))
-        yield* table.expect(own, tagged("b"))
-        assert.deepStrictEqual((yield* open).map(({ matcher }) => matcher), [tagged("b")[0]!.matcher])
-      }).pipe(Effect.provide(fresh)))
+    test("are replaced when a write is sent again", function*({ open, table }) {
+      yield* table.expect(own, tagged("a"))
+      yield* table.expect(own, tagged("b"))
+      assert.deepStrictEqual((yield* open).map(({ matcher }) => matcher), [tagged("b")[0]!.matcher])
+    })
 
     it.effect("are still there after the store is opened again", () =>
       Effect.gen(function*() {
@@ -94,38 +89,34 @@ export const expectationSuite = (
         assert.lengthOf(yield* Effect.provide(Effect.flatMap(begin, ({ open }) => open), layer), 1)
       }))
 
-    it.effect("are deleted when their stream is erased (X19)", () =>
-      Effect.gen(function*() {
-        const { owner, sql, store, table } = yield* begin
-        yield* table.expect(own, tagged("a"))
-        yield* store.eraseStream(owner, applications)
-        assert.deepStrictEqual(yield* sql`SELECT id FROM expectations`, [])
-      }).pipe(Effect.provide(fresh)))
+    test("are deleted when their stream is erased (X19)", function*({ owner, sql, store, table }) {
+      yield* table.expect(own, tagged("a"))
+      yield* store.eraseStream(owner, applications)
+      assert.deepStrictEqual(yield* sql`SELECT id FROM expectations`, [])
+    })
 
-    it.effect("contain no value of the write (I11)", () =>
-      Effect.gen(function*() {
-        const { sql, table } = yield* begin
-        yield* table.expect(own, tagged("confidential"))
-        yield* table.expect(
-          { ...own, write: "v", name: "createApplication" },
-          expectationsOf("createApplication", { job_id: "j" }, {
-            candidate: {
-              first_name: "Confidential",
-              last_name: "Confidential",
-              email_address: "confidential@example.com"
-            }
-          })
-        )
-        yield* table.expect(
-          { ...own, write: "u", name: "updateInterview" },
-          expectationsOf("updateInterview", { application_id: "a" }, {
-            interview_id: "i",
-            title: "confidential",
-            location: { address: "confidential" }
-          })
-        )
-        const rows = yield* sql`SELECT * FROM expectations`
-        assert.lengthOf(rows, 4)
-        assert.notInclude(JSON.stringify(rows).toLowerCase(), "confidential")
-      }).pipe(Effect.provide(fresh)))
+    test("contain no value of the write (I11)", function*({ sql, table }) {
+      yield* table.expect(own, tagged("confidential"))
+      yield* table.expect(
+        { ...own, write: "v", name: "createApplication" },
+        expectationsOf("createApplication", { job_id: "j" }, {
+          candidate: {
+            first_name: "Confidential",
+            last_name: "Confidential",
+            email_address: "confidential@example.com"
+          }
+        })
+      )
+      yield* table.expect(
+        { ...own, write: "u", name: "updateInterview" },
+        expectationsOf("updateInterview", { application_id: "a" }, {
+          interview_id: "i",
+          title: "confidential",
+          location: { address: "confidential" }
+        })
+      )
+      const rows = yield* sql`SELECT * FROM expectations`
+      assert.lengthOf(rows, 4)
+      assert.notInclude(JSON.stringify(rows).toLowerCase(), "confidential")
+    })
   })

@@ -1,22 +1,19 @@
 /** Tests for raising the generation of a store, and for the queries that an adoption needs. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import type * as Layer from "effect/Layer"
 import { genesis } from "../../src/domain/ChangeEvent.ts"
 import { publishingStart } from "../../src/store/EventLog.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
-import { all, begin, created, eventOf, ids, reasonOf, skills, tags } from "./StoreSamples.ts"
+import { all, begin, created, eventOf, ids, reasonOf, skills, tags, testsIn } from "./StoreSamples.ts"
 
 export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
   describe(`a store's generation (${name})`, () => {
-    const test = (title: string, body: Effect.Effect<void, unknown, Store>) =>
-      it.effect(title, () => Effect.provide(body, layer))
+    const test = testsIn(layer, begin)
 
     test(
       "raising it restarts the log: earlier rows are not read, every reader moves to the new beginning, and positions continue",
-      Effect.gen(function*() {
-        const { owner, store, write } = yield* begin
+      function*({ owner, store, write }) {
         yield* write(ids(20).map(created))
         yield* store.saveReaderPosition(owner, "relay", 7)
         const before = yield* store.chains([20])
@@ -29,34 +26,25 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
         assert.strictEqual((yield* store.records(tags, null, 100)).records.length, 20)
         yield* write([created("new")])
         assert.deepStrictEqual((yield* store.readLog(all)).map((entry) => entry.position), [21])
-      })
+      }
     )
 
-    test(
-      "raising it to the current or an earlier generation changes nothing",
-      Effect.gen(function*() {
-        const { owner, store, write } = yield* begin
-        yield* write([created("a")])
-        yield* store.raiseGeneration([owner], 1)
-        assert.strictEqual((yield* store.readLog(all)).length, 1)
-      })
-    )
+    test("raising it to the current or an earlier generation changes nothing", function*({ owner, store, write }) {
+      yield* write([created("a")])
+      yield* store.raiseGeneration([owner], 1)
+      assert.strictEqual((yield* store.readLog(all)).length, 1)
+    })
 
-    test(
-      "an owner that was replaced cannot raise it (I10)",
-      Effect.gen(function*() {
-        const { owner, store, write } = yield* begin
-        yield* write([created("a")])
-        yield* store.takeOwnership(owner.scope)
-        assert.strictEqual(reasonOf(yield* Effect.exit(store.raiseGeneration([owner], 2))), "Fenced")
-        assert.strictEqual((yield* store.readLog(all)).length, 1)
-      })
-    )
+    test("an owner that was replaced cannot raise it (I10)", function*({ owner, store, write }) {
+      yield* write([created("a")])
+      yield* store.takeOwnership(owner.scope)
+      assert.strictEqual(reasonOf(yield* Effect.exit(store.raiseGeneration([owner], 2))), "Fenced")
+      assert.strictEqual((yield* store.readLog(all)).length, 1)
+    })
 
     test(
       "records last published in an earlier generation are listed in id order with their row, until they are published again",
-      Effect.gen(function*() {
-        const { change, inTags, owner, store, write } = yield* begin
+      function*({ change, inTags, owner, store, write }) {
         yield* write(ids(3).map(created))
         yield* change("r00001", "updated")
         yield* change("r00002", "deleted")
@@ -86,13 +74,12 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
           })
         )
         assert.deepStrictEqual((yield* olderRecords(null, 9)).map(({ head }) => head.id), ["r00001", "r00002"])
-      })
+      }
     )
 
     test(
       "rows of earlier generations are deleted stream by stream; rows of the new generation stay",
-      Effect.gen(function*() {
-        const { inTags, owner, store, write } = yield* begin
+      function*({ inTags, owner, store, write }) {
         yield* write(ids(5).map(created))
         yield* write([created("other")], skills)
         yield* store.raiseGeneration([owner], 2)
@@ -104,13 +91,12 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
         assert.deepStrictEqual([yield* drop, yield* drop, yield* drop], [3, 2, 0])
         const contents = yield* inTags((tx) => tx.contents([1, 2, 3, 4, 5, 6, 7]))
         assert.deepStrictEqual([...contents.keys()], [6, 7])
-      })
+      }
     )
 
     test(
       "streams and position are read at one moment, and live records are distinguished from the others",
-      Effect.gen(function*() {
-        const { change, store, write } = yield* begin
+      function*({ change, store, write }) {
         yield* write(ids(300).map(created))
         yield* change("r00007", "deleted")
         const snapshot = yield* store.streamsAtPosition
@@ -120,15 +106,11 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
         assert.strictEqual(live.size, 299)
         assert.isFalse(live.has("r00007") || live.has("none"))
         assert.strictEqual((yield* store.liveIds(skills, ids(3))).size, 0)
-      })
+      }
     )
 
-    test(
-      "a store without streams has a position too",
-      Effect.gen(function*() {
-        const store = yield* Store
-        assert.deepStrictEqual(yield* store.streamsAtPosition, { position: 0, chain: genesis, streams: [] })
-        assert.isTrue(Exit.isSuccess(yield* Effect.exit(store.liveIds(tags, []))))
-      })
-    )
+    testsIn(layer, Store)("a store without streams has a position too", function*(store) {
+      assert.deepStrictEqual(yield* store.streamsAtPosition, { position: 0, chain: genesis, streams: [] })
+      assert.strictEqual((yield* store.liveIds(tags, [])).size, 0)
+    })
   })

@@ -1,11 +1,11 @@
 /** Tests for holds and decisions that every store must pass. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import type { Hold, Pending } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { begin, headOf, ids, pendingOf, skills, stateOf, tags } from "./StoreSamples.ts"
+import { begin, headOf, ids, pendingOf, skills, stateOf, tags, testsIn } from "./StoreSamples.ts"
 
 const opening: Omit<Hold, "id"> = {
   kind: "deletes",
@@ -34,13 +34,12 @@ const withHold = Effect.gen(function*() {
 
 export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
   describe(`holds of a store (${name})`, () => {
-    const test = (title: string, body: Effect.Effect<void, unknown, Store>) =>
-      it.effect(title, () => Effect.provide(body, layer))
+    const test = testsIn(layer, withHold)
+    const plain = testsIn(layer, begin)
 
     test(
       "are listed newest first with their stream and number of rows until they are approved or canceled",
-      Effect.gen(function*() {
-        const { hold, inTags, owner, store } = yield* withHold
+      function*({ hold, inTags, owner, store }) {
         const other = yield* store.transact(
           owner,
           skills,
@@ -61,13 +60,12 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
         ])
         assert.strictEqual((yield* store.hold(hold.id))?.decidedAt, 7)
         assert.isNull(yield* store.hold(other.id + 1))
-      })
+      }
     )
 
     test(
       "are visible with their rows to transactions on their stream until they are decided",
-      Effect.gen(function*() {
-        const { hold, inTags, owner, store } = yield* withHold
+      function*({ hold, inTags, owner, store }) {
         assert.deepStrictEqual(yield* inTags((tx) => tx.holds), [hold])
         assert.deepStrictEqual(yield* store.transact(owner, skills, (tx) => tx.holds), [])
         assert.strictEqual(yield* inTags((tx) => tx.holdSize(hold.id)), 3)
@@ -80,33 +78,24 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
         assert.deepStrictEqual(rows.map((row) => [row.id, row.hold, "content" in row]), [[others[0]!, hold.id, false]])
         yield* inTags((tx) => tx.dropPending(ids(3)))
         assert.strictEqual(yield* inTags((tx) => tx.holdSize(hold.id)), 0)
-      })
+      }
     )
 
-    test(
-      "are deleted when their stream is erased (X19)",
-      Effect.gen(function*() {
-        const { hold, owner, statuses, store } = yield* withHold
-        yield* store.eraseStream(owner, tags)
-        yield* store.ensureStreams([stateOf(tags)])
-        assert.isNull(yield* store.hold(hold.id))
-        assert.deepStrictEqual(yield* statuses, [])
-      })
-    )
+    test("are deleted when their stream is erased (X19)", function*({ hold, owner, statuses, store }) {
+      yield* store.eraseStream(owner, tags)
+      yield* store.ensureStreams([stateOf(tags)])
+      assert.isNull(yield* store.hold(hold.id))
+      assert.deepStrictEqual(yield* statuses, [])
+    })
 
-    test(
-      "are not opened by a transaction that fails (I2)",
-      Effect.gen(function*() {
-        const { inTags, store } = yield* begin
-        yield* Effect.flip(inTags((tx) => Effect.andThen(tx.openHold(opening), Effect.fail("no"))))
-        assert.deepStrictEqual(yield* store.holds({ limit: 10 }), [])
-      })
-    )
+    plain("are not opened by a transaction that fails (I2)", function*({ inTags, store }) {
+      yield* Effect.flip(inTags((tx) => Effect.andThen(tx.openHold(opening), Effect.fail("no"))))
+      assert.deepStrictEqual(yield* store.holds({ limit: 10 }), [])
+    })
 
     test(
       "a rejection applies to the rows once, and an approval can replace it (D17)",
-      Effect.gen(function*() {
-        const { hold, statuses, store } = yield* withHold
+      function*({ hold, statuses, store }) {
         assert.isTrue(yield* store.decide(hold.id, { state: "rejected" }, 7))
         assert.deepStrictEqual(yield* statuses, ["rejected", "rejected", "rejected"])
         assert.isFalse(yield* store.decide(hold.id, { state: "rejected" }, 8))
@@ -118,25 +107,20 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
           [9, "holds.approve", String(hold.id)],
           [7, "holds.reject", String(hold.id)]
         ])
-      })
+      }
     )
 
-    test(
-      "an approval is saved with its release mode, and only once (X7)",
-      Effect.gen(function*() {
-        const { hold, inTags, store } = yield* withHold
-        assert.isTrue(yield* store.decide(hold.id, approving, 7))
-        assert.isFalse(yield* store.decide(hold.id, { ...approving, release: { origin: null, silent: true } }, 8))
-        assert.isFalse(yield* store.decide(hold.id + 1, approving, 8))
-        const [stored] = yield* inTags((tx) => tx.holds)
-        assert.deepStrictEqual(stored, { ...hold, ...approving, decidedAt: 7 })
-      })
-    )
+    test("an approval is saved with its release mode, and only once (X7)", function*({ hold, inTags, store }) {
+      assert.isTrue(yield* store.decide(hold.id, approving, 7))
+      assert.isFalse(yield* store.decide(hold.id, { ...approving, release: { origin: null, silent: true } }, 8))
+      assert.isFalse(yield* store.decide(hold.id + 1, approving, 8))
+      const [stored] = yield* inTags((tx) => tx.holds)
+      assert.deepStrictEqual(stored, { ...hold, ...approving, decidedAt: 7 })
+    })
 
     test(
       "a planned approval is refused once the rows or their content have changed, and applies to the same rows",
-      Effect.gen(function*() {
-        const { hold, inTags, store } = yield* withHold
+      function*({ hold, inTags, store }) {
         const [first, second] = ids(2)
         const put = (...rows: ReadonlyArray<Partial<Pending>>) =>
           inTags((tx) => tx.putPending(rows.map((row) => pendingOf(first!, { status: "held", hold: hold.id, ...row }))))
@@ -168,47 +152,35 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
         assert.isEmpty(yield* store.auditLog(10))
         assert.isTrue(yield* store.decide(hold.id, { ...approving, plan }, 7))
         assert.strictEqual((yield* store.hold(hold.id))?.state, "approving")
-      })
+      }
     )
 
-    test(
-      "a plan counts every row of a large hold",
-      Effect.gen(function*() {
-        const { hold, inTags, store } = yield* withHold
-        const many = Array.from({ length: 10_001 }, (_, row) => String(row))
-        yield* inTags((tx) => tx.putPending(many.map((id) => pendingOf(id, { status: "held", hold: hold.id }))))
-        const plan = yield* store.holdPlan(hold.id)
-        assert.strictEqual(plan?.rows, 10_004)
-        yield* inTags((tx) => tx.putPending([pendingOf(many.at(-1)!, { hold: hold.id, canonicalHash: "other" })]))
-        assert.notStrictEqual((yield* store.holdPlan(hold.id))?.hash, plan?.hash)
-      })
-    )
+    test("a plan counts every row of a large hold", function*({ hold, inTags, store }) {
+      const many = Array.from({ length: 10_001 }, (_, row) => String(row))
+      yield* inTags((tx) => tx.putPending(many.map((id) => pendingOf(id, { status: "held", hold: hold.id }))))
+      const plan = yield* store.holdPlan(hold.id)
+      assert.strictEqual(plan?.rows, 10_004)
+      yield* inTags((tx) => tx.putPending([pendingOf(many.at(-1)!, { hold: hold.id, canonicalHash: "other" })]))
+      assert.notStrictEqual((yield* store.holdPlan(hold.id))?.hash, plan?.hash)
+    })
 
-    test(
-      "wake a fiber that waits for a decision",
-      Effect.gen(function*() {
-        const { hold, store } = yield* withHold
-        const waiting = yield* Effect.forkChild(store.awaitDecision(0), { startImmediately: true })
-        assert.isUndefined(waiting.pollUnsafe())
-        yield* store.decide(hold.id, { state: "rejected" }, 7)
-        assert.strictEqual(yield* Fiber.join(waiting), 1)
-        assert.strictEqual(yield* store.awaitDecision(0), 1)
-      })
-    )
+    test("wake a fiber that waits for a decision", function*({ hold, store }) {
+      const waiting = yield* Effect.forkChild(store.awaitDecision(0), { startImmediately: true })
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* store.decide(hold.id, { state: "rejected" }, 7)
+      assert.strictEqual(yield* Fiber.join(waiting), 1)
+      assert.strictEqual(yield* store.awaitDecision(0), 1)
+    })
 
-    test(
-      "live and absent records are counted for the guard",
-      Effect.gen(function*() {
-        const { inTags, write } = yield* begin
-        yield* write(ids(5).map((id, index) => ({ head: headOf(id, { live: index !== 0 }), events: [] })))
-        yield* inTags((tx) =>
-          tx.putPending(
-            ids(4).map((id, index) =>
-              pendingOf(id, { status: index < 3 ? "absent" : "staged", confirmations: index === 0 ? 0 : 1 })
-            )
+    plain("live and absent records are counted for the guard", function*({ inTags, write }) {
+      yield* write(ids(5).map((id, index) => ({ head: headOf(id, { live: index !== 0 }), events: [] })))
+      yield* inTags((tx) =>
+        tx.putPending(
+          ids(4).map((id, index) =>
+            pendingOf(id, { status: index < 3 ? "absent" : "staged", confirmations: index === 0 ? 0 : 1 })
           )
         )
-        assert.deepStrictEqual(yield* inTags((tx) => Effect.all([tx.liveCount, tx.absentCount])), [4, 2])
-      })
-    )
+      )
+      assert.deepStrictEqual(yield* inTags((tx) => Effect.all([tx.liveCount, tx.absentCount])), [4, 2])
+    })
   })

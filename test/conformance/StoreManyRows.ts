@@ -1,18 +1,17 @@
 /** Tests that every store must pass: statements with many rows keep every value, whatever their number. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import type { RecordWrite } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { begin, changeOf, created, headOf, ids, pendingOf, skills, tags } from "./StoreSamples.ts"
+import { begin, changeOf, created, headOf, ids, pendingOf, skills, tags, testsIn } from "./StoreSamples.ts"
 
 const byId = (a: { readonly id: string }, b: { readonly id: string }): number => a.id < b.id ? -1 : 1
 
 export const manyRowsSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
   describe(`many rows in one statement (${name})`, () => {
-    const test = (title: string, body: Effect.Effect<void, unknown, Store>) =>
-      it.effect(title, () => Effect.provide(body, layer))
+    const test = testsIn(layer, begin)
 
     /** Characters with a meaning in the text of an array, in JSON or in SQL. */
     const odd = `{"a",\\'é\u{1f600} NULL}$1?`
@@ -26,8 +25,7 @@ export const manyRowsSuite = (name: string, layer: Layer.Layer<Store, StoreError
           `keep every value of ${count} records ${
             form === 0 ? "with only nulls in a column" : "with nulls among numbers"
           }`,
-          Effect.gen(function*() {
-            const { inTags, store, write } = yield* begin
+          function*({ inTags, store, write }) {
             const heads = ids(count).map((id, index) => headOf(`${id}${odd}`, { changedAt: changedAt(index) }))
             const events = heads.map(({ changedAt, id }) => ({ cause: changedAt === null ? null : `cause of ${id}` }))
             yield* write(heads.map((head, index) => changeOf(head, "created", events[index])))
@@ -62,13 +60,12 @@ export const manyRowsSuite = (name: string, layer: Layer.Layer<Store, StoreError
             )
             assert.deepStrictEqual([...(yield* inTags((tx) => tx.pending(names))).keys()], [names[0]])
             assert.strictEqual((yield* inTags((tx) => tx.heads([]))).size, 0)
-          })
+          }
         )
       }
       test(
         `find the ${count} records that repeat the old content of changed records`,
-        Effect.gen(function*() {
-          const { owner, store, write } = yield* begin
+        function*({ owner, store, write }) {
           const [old, now] = [2 ** 31 + 5, 7]
           const referenceOf = (index: number, content: number) =>
             new Map([[2 ** 40 + index, { content, unannounced: true }]])
@@ -90,7 +87,7 @@ export const manyRowsSuite = (name: string, layer: Layer.Layer<Store, StoreError
           // the index shows the new content: the same change again finds only the other stream
           yield* write(ids(count).map(withReferences(old, now)), skills)
           assert.deepStrictEqual([yield* stale(tags), yield* stale(skills)], [[], []])
-        })
+        }
       )
     }
   })

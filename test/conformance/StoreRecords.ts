@@ -1,22 +1,20 @@
 /** Tests for stored records that every store must pass: heads, published content, pending rows and the quarantine. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { begin, changeOf, created, headOf, ids, pendingOf, skills, Stop, tags } from "./StoreSamples.ts"
+import { begin, changeOf, created, headOf, ids, pendingOf, skills, Stop, tags, testsIn } from "./StoreSamples.ts"
 
 export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
   describe(`records of a store (${name})`, () => {
-    const test = (title: string, body: Effect.Effect<void, unknown, Store>) =>
-      it.effect(title, () => Effect.provide(body, layer))
+    const test = testsIn(layer, begin)
 
     describe("live records", () => {
       const liveIn = ({ counts }: Store["Service"]) => Effect.map(counts, (rows) => rows.map(({ live }) => live))
 
       test(
         "are counted as they appear, vanish and come back, whether or not the transaction has read their heads",
-        Effect.gen(function*() {
-          const { change, inTags, store, write } = yield* begin
+        function*({ change, inTags, store, write }) {
           yield* write([...ids(600).map(created), { head: headOf("tombstone", { live: false }), events: [] }])
           yield* write([created("other")], skills)
           assert.deepStrictEqual(yield* liveIn(store), [600, 1])
@@ -36,73 +34,56 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
             assert.strictEqual(yield* tx.liveCount, 600)
           }))
           assert.deepStrictEqual(yield* liveIn(store), [600, 1])
-        })
+        }
       )
 
-      test(
-        "are not counted if their transaction is rolled back",
-        Effect.gen(function*() {
-          const { inTags, store, write } = yield* begin
-          yield* write([created("a")])
-          yield* Effect.exit(inTags((tx) => Effect.andThen(tx.write([created("b")]), Effect.fail(new Stop()))))
-          assert.deepStrictEqual(yield* liveIn(store), [1, 0])
-        })
-      )
+      test("are not counted if their transaction is rolled back", function*({ inTags, store, write }) {
+        yield* write([created("a")])
+        yield* Effect.exit(inTags((tx) => Effect.andThen(tx.write([created("b")]), Effect.fail(new Stop()))))
+        assert.deepStrictEqual(yield* liveIn(store), [1, 0])
+      })
     })
 
     describe("heads", () => {
-      test(
-        "keep every property, and keep their position if nothing is published",
-        Effect.gen(function*() {
-          const { inTags, write } = yield* begin
-          const head = headOf("a", {
-            textHash: "t",
-            canonicalHash: "c",
-            fingerprint: "f",
-            changedAt: 5,
-            lastSeenRunId: 3
-          })
-          yield* write([{ head, events: [] }])
-          assert.deepStrictEqual((yield* inTags((tx) => tx.heads(["a"]))).get("a"), head)
-          yield* write([changeOf(head, "created")])
-          const published = { ...head, version: 1, position: 1 }
-          assert.deepStrictEqual((yield* inTags((tx) => tx.heads(["a"]))).get("a"), published)
-          yield* write([{ head: { ...published, textHash: "other", live: false }, events: [] }])
-          assert.deepStrictEqual((yield* inTags((tx) => tx.heads(["a"]))).get("a"), {
-            ...published,
-            textHash: "other",
-            live: false
-          })
+      test("keep every property, and keep their position if nothing is published", function*({ inTags, write }) {
+        const head = headOf("a", {
+          textHash: "t",
+          canonicalHash: "c",
+          fingerprint: "f",
+          changedAt: 5,
+          lastSeenRunId: 3
         })
-      )
+        yield* write([{ head, events: [] }])
+        assert.deepStrictEqual((yield* inTags((tx) => tx.heads(["a"]))).get("a"), head)
+        yield* write([changeOf(head, "created")])
+        const published = { ...head, version: 1, position: 1 }
+        assert.deepStrictEqual((yield* inTags((tx) => tx.heads(["a"]))).get("a"), published)
+        yield* write([{ head: { ...published, textHash: "other", live: false }, events: [] }])
+        assert.deepStrictEqual((yield* inTags((tx) => tx.heads(["a"]))).get("a"), {
+          ...published,
+          textHash: "other",
+          live: false
+        })
+      })
 
-      test(
-        "of two streams are separate, even with the same ids",
-        Effect.gen(function*() {
-          const { inTags, store, write } = yield* begin
-          yield* write([created("a")], skills)
-          assert.strictEqual((yield* inTags((tx) => tx.heads(["a"]))).size, 0)
-          assert.deepStrictEqual((yield* store.records(tags, null, 10)).records, [])
-        })
-      )
+      test("of two streams are separate, even with the same ids", function*({ inTags, store, write }) {
+        yield* write([created("a")], skills)
+        assert.strictEqual((yield* inTags((tx) => tx.heads(["a"]))).size, 0)
+        assert.deepStrictEqual((yield* store.records(tags, null, 10)).records, [])
+      })
 
-      test(
-        "keep the newest run as the last seen run when an older run marks them",
-        Effect.gen(function*() {
-          const { head, inTags, write } = yield* begin
-          yield* write([created("a"), created("b")])
-          yield* inTags((tx) => tx.markSeen(["a", "unknown"], 7))
-          yield* inTags((tx) => tx.markSeen(["a", "b"], 5))
-          assert.deepStrictEqual([(yield* head("a")).lastSeenRunId, (yield* head("b")).lastSeenRunId], [7, 5])
-          yield* write([changeOf({ ...(yield* head("a")), lastSeenRunId: 2 }, "updated")])
-          assert.strictEqual((yield* head("a")).lastSeenRunId, 7)
-        })
-      )
+      test("keep the newest run as the last seen run when an older run marks them", function*({ head, inTags, write }) {
+        yield* write([created("a"), created("b")])
+        yield* inTags((tx) => tx.markSeen(["a", "unknown"], 7))
+        yield* inTags((tx) => tx.markSeen(["a", "b"], 5))
+        assert.deepStrictEqual([(yield* head("a")).lastSeenRunId, (yield* head("b")).lastSeenRunId], [7, 5])
+        yield* write([changeOf({ ...(yield* head("a")), lastSeenRunId: 2 }, "updated")])
+        assert.strictEqual((yield* head("a")).lastSeenRunId, 7)
+      })
 
       test(
         "not seen since a run are found, and controls are chosen from those seen",
-        Effect.gen(function*() {
-          const { change, inTags, store, write } = yield* begin
+        function*({ change, inTags, store, write }) {
           yield* write(ids(6).map(created))
           yield* inTags((tx) => tx.markSeen(["r00001", "r00003"], 2))
           yield* change("r00004", "deleted")
@@ -111,15 +92,14 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           assert.deepStrictEqual(yield* store.controlIds(tags, 2, 5), ["r00001", "r00003"])
           assert.deepStrictEqual(yield* store.controlIds(tags, 1, 1), ["r00000", "r00005"])
           assert.deepStrictEqual(yield* store.liveNotSeenSince(skills, 2, null, 2), [])
-        })
+        }
       )
     })
 
     describe("records", () => {
       test(
         "are the live records in id order, page by page, with the newest position",
-        Effect.gen(function*() {
-          const { change, store, write } = yield* begin
+        function*({ change, store, write }) {
           yield* write(["b", "a", "Z", "é", "c"].map(created))
           yield* change("c", "deleted")
           yield* change("a", "updated")
@@ -136,25 +116,20 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           const second = yield* store.records(tags, "a", 2)
           assert.deepStrictEqual(second.records.map((record) => record.id), ["b", "é"])
           assert.deepStrictEqual(yield* store.records(tags, "é", 2), { position: 7, chain, records: [] })
-        })
+        }
       )
 
-      test(
-        "is one record if its id is given; none if it is deleted or unknown",
-        Effect.gen(function*() {
-          const { change, store, write } = yield* begin
-          yield* write(["a", "b", "c"].map(created))
-          yield* change("c", "deleted")
-          const found = yield* Effect.forEach(["b", "c", "x"], (id) => store.records(tags, null, 2, id))
-          assert.deepStrictEqual(found.map(({ records }) => records.map(({ id }) => id)), [["b"], [], []])
-          assert.deepStrictEqual(found.map(({ position }) => position), [4, 4, 4])
-        })
-      )
+      test("is one record if its id is given; none if it is deleted or unknown", function*({ change, store, write }) {
+        yield* write(["a", "b", "c"].map(created))
+        yield* change("c", "deleted")
+        const found = yield* Effect.forEach(["b", "c", "x"], (id) => store.records(tags, null, 2, id))
+        assert.deepStrictEqual(found.map(({ records }) => records.map(({ id }) => id)), [["b"], [], []])
+        assert.deepStrictEqual(found.map(({ position }) => position), [4, 4, 4])
+      })
 
       test(
         "a reader that continues from the first page's position misses no change made between pages (R4)",
-        Effect.gen(function*() {
-          const { change, store, write } = yield* begin
+        function*({ change, store, write }) {
           yield* write(ids(10).map(created))
           const content = new Map<string, string | null>()
           const first = yield* store.records(tags, null, 4)
@@ -171,15 +146,14 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           const now = new Map<string, string | null>(records.map((record) => [record.id, record.content]))
           for (const [id, after] of content) if (after === null) content.delete(id)
           assert.deepStrictEqual(content, now)
-        })
+        }
       )
     })
 
     describe("pending and quarantine", () => {
       test(
         "pending rows keep every property, and the newest observation replaces the older one",
-        Effect.gen(function*() {
-          const { inTags } = yield* begin
+        function*({ inTags }) {
           const older = pendingOf("a")
           const newer = pendingOf("a", {
             status: "absent",
@@ -200,27 +174,22 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           assert.deepStrictEqual((yield* inTags((tx) => tx.pending(["a"]))).get("a"), older)
           yield* inTags((tx) => tx.putPending([newer]))
           assert.deepStrictEqual((yield* inTags((tx) => tx.pending(["a", "b"]))).get("a"), newer)
-        })
+        }
       )
 
-      test(
-        "pending rows of one status are listed in id order, page by page",
-        Effect.gen(function*() {
-          const { inTags } = yield* begin
-          yield* inTags((tx) =>
-            tx.putPending(ids(7).map((id, index) => pendingOf(id, { status: index % 2 === 0 ? "staged" : "held" })))
-          )
-          const page = (after: string | null) =>
-            Effect.map(inTags((tx) => tx.pendingWithStatus("staged", after, 3)), (rows) => rows.map((row) => row.id))
-          assert.deepStrictEqual(yield* page(null), ["r00000", "r00002", "r00004"])
-          assert.deepStrictEqual(yield* page("r00004"), ["r00006"])
-        })
-      )
+      test("pending rows of one status are listed in id order, page by page", function*({ inTags }) {
+        yield* inTags((tx) =>
+          tx.putPending(ids(7).map((id, index) => pendingOf(id, { status: index % 2 === 0 ? "staged" : "held" })))
+        )
+        const page = (after: string | null) =>
+          Effect.map(inTags((tx) => tx.pendingWithStatus("staged", after, 3)), (rows) => rows.map((row) => row.id))
+        assert.deepStrictEqual(yield* page(null), ["r00000", "r00002", "r00004"])
+        assert.deepStrictEqual(yield* page("r00004"), ["r00006"])
+      })
 
       test(
         "pending rows are listed without content for all streams or one stream, and counted by status",
-        Effect.gen(function*() {
-          const { inTags, owner, store } = yield* begin
+        function*({ inTags, owner, store }) {
           const secret = JSON.stringify({ name: "Ada" })
           yield* inTags((tx) =>
             Effect.all([
@@ -243,7 +212,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
             { ...tags, live: 0, quarantined: 1, stale: 0, pending: { staged: 1, held: 1 } },
             { ...skills, live: 0, quarantined: 0, stale: 0, pending: { staged: 1 } }
           ])
-        })
+        }
       )
     })
   })

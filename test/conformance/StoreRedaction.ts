@@ -1,10 +1,10 @@
 /** Tests for stored content that is redacted later, which every store must pass: log rows, pending rows and the quarantine. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { LogContent, Quarantined } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { all, begin, changeOf, created, pendingOf, skills, tags } from "./StoreSamples.ts"
+import { all, begin, changeOf, created, pendingOf, skills, tags, testsIn } from "./StoreSamples.ts"
 
 const unreadable = (hash: string, at: number): Quarantined => ({
   hash,
@@ -16,13 +16,11 @@ const unreadable = (hash: string, at: number): Quarantined => ({
 
 export const redactionSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
   describe(`redaction of stored content (${name})`, () => {
-    const test = (title: string, body: Effect.Effect<void, unknown, Store>) =>
-      it.effect(title, () => Effect.provide(body, layer))
+    const test = testsIn(layer, begin)
 
     test(
       "rows of the log are read from the newest to the oldest with the content before them, silent rows too, and only of one stream",
-      Effect.gen(function*() {
-        const { head, inTags, write } = yield* begin
+      function*({ head, inTags, write }) {
         yield* write([{ ...created("a"), redaction: "r1" }, { ...created("b"), silent: true }]) // 1, 2
         yield* write([created("a")], skills) // 3
         yield* write([{ ...changeOf(yield* head("a"), "updated"), redaction: "r2" }]) // 4
@@ -48,13 +46,12 @@ export const redactionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
         ])
         assert.deepStrictEqual(yield* seen(2, 3), [[1, "created", null, null, a1, "r1"]])
         assert.deepStrictEqual(yield* seen(1, 3), [])
-      })
+      }
     )
 
     test(
       "removals are counted once their transaction is committed, and not if it is rolled back (I11)",
-      Effect.gen(function*() {
-        const { change, inTags, store } = yield* begin
+      function*({ change, inTags, store }) {
         yield* change("a", "created")
         const removals = Effect.map(store.chains([1]), ({ removals }) => removals)
         yield* Effect.exit(inTags((tx) => Effect.andThen(tx.noteRemoval, Effect.die("rolled back"))))
@@ -63,13 +60,12 @@ export const redactionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
         yield* change("a", "updated")
         yield* inTags((tx) => tx.noteRemoval)
         assert.strictEqual(yield* removals, 2)
-      })
+      }
     )
 
     test(
       "rewritten rows are read with their new content, before and after; positions, ids, versions and chains stay (X14)",
-      Effect.gen(function*() {
-        const { change, inTags, store } = yield* begin
+      function*({ change, inTags, store }) {
         for (const kind of ["created", "updated", "deleted"] as const) yield* change("a", kind)
         const before = yield* store.readLog(all)
         const chains = yield* store.chains([1, 2, 3])
@@ -96,13 +92,12 @@ export const redactionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
           redaction: "r"
         })
         assert.deepStrictEqual((yield* store.records(tags, null, 10)).records, [])
-      })
+      }
     )
 
     test(
       "a row that was emptied because its source erased the record stays empty and is not rewritten (D11)",
-      Effect.gen(function*() {
-        const { change, head, inTags, store, write } = yield* begin
+      function*({ change, head, inTags, store, write }) {
         yield* change("a", "created")
         yield* write([{ ...changeOf(yield* head("a"), "deleted"), erased: true }])
         const rows = yield* inTags((tx) => tx.logContents(9, 9))
@@ -112,30 +107,25 @@ export const redactionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
         )
         assert.isNull((yield* inTags((tx) => tx.contents([1]))).get(1))
         assert.deepStrictEqual((yield* store.readLog(all)).map(({ position }) => position), [2])
-      })
+      }
     )
 
-    test(
-      "pending rows of every status are read in id order, and keep the id of their rules",
-      Effect.gen(function*() {
-        const { inTags } = yield* begin
-        yield* inTags((tx) =>
-          tx.putPending([
-            pendingOf("b", { content: "{}", redaction: "r" }),
-            pendingOf("a", { status: "held" }),
-            pendingOf("c", { status: "absent" })
-          ])
-        )
-        const rows = yield* inTags((tx) => tx.allPending(null, 2))
-        assert.deepStrictEqual(rows.map(({ id, redaction }) => [id, redaction]), [["a", null], ["b", "r"]])
-        assert.deepStrictEqual((yield* inTags((tx) => tx.allPending("b", 2))).map(({ id }) => id), ["c"])
-      })
-    )
+    test("pending rows of every status are read in id order, and keep the id of their rules", function*({ inTags }) {
+      yield* inTags((tx) =>
+        tx.putPending([
+          pendingOf("b", { content: "{}", redaction: "r" }),
+          pendingOf("a", { status: "held" }),
+          pendingOf("c", { status: "absent" })
+        ])
+      )
+      const rows = yield* inTags((tx) => tx.allPending(null, 2))
+      assert.deepStrictEqual(rows.map(({ id, redaction }) => [id, redaction]), [["a", null], ["b", "r"]])
+      assert.deepStrictEqual((yield* inTags((tx) => tx.allPending("b", 2))).map(({ id }) => id), ["c"])
+    })
 
     test(
       "a quarantined row is one row with a count and its newest content, even if one call has it twice (S1)",
-      Effect.gen(function*() {
-        const { inTags, store } = yield* begin
+      function*({ inTags, store }) {
         yield* inTags((tx) => tx.quarantine([unreadable("h", 1), unreadable("i", 1), unreadable("h", 2)]))
         yield* inTags((tx) => tx.quarantine([unreadable("h", 3)]))
         const rows = yield* inTags((tx) => tx.quarantined(null, 10))
@@ -146,32 +136,27 @@ export const redactionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
         assert.deepStrictEqual((yield* inTags((tx) => tx.quarantined("h", 10))).map(({ hash }) => hash), ["i"])
         assert.strictEqual(yield* store.pruneQuarantine(3), 1)
         assert.strictEqual((yield* store.counts)[0]?.quarantined, 1)
-      })
+      }
     )
 
     test(
       "quarantined rows with a text are dropped, and others stay, also of other integrations",
-      Effect.gen(function*() {
-        const { inTags, owner, store } = yield* begin
+      function*({ inTags, owner, store }) {
         yield* inTags((tx) => tx.quarantine([unreadable("h", 1), unreadable("i", 2)]))
         yield* store.transact(owner, skills, (tx) => tx.quarantine([unreadable("h", 1)]))
         assert.strictEqual(yield* store.dropQuarantinedCopies(owner, tags.integration, `{"at":1}`), 1)
         assert.deepStrictEqual((yield* inTags((tx) => tx.quarantined(null, 9))).map(({ hash }) => hash), ["i"])
         assert.deepStrictEqual((yield* store.counts).map(({ quarantined }) => quarantined), [1, 1])
-      })
+      }
     )
 
-    test(
-      "quarantined rows that are one row once they are redacted are counted together (S1)",
-      Effect.gen(function*() {
-        const { inTags } = yield* begin
-        yield* inTags((tx) => tx.quarantine([unreadable("h", 1), unreadable("i", 5), unreadable("j", 3)]))
-        const rows = yield* inTags((tx) => tx.quarantined(null, 2))
-        yield* inTags((tx) =>
-          tx.replaceQuarantined(["h", "i"], rows.map((row) => ({ ...row, hash: "j", content: "{}", redaction: "s" })))
-        )
-        const [row, ...more] = yield* inTags((tx) => tx.quarantined(null, 10))
-        assert.deepStrictEqual([row?.hash, row?.occurrences, row?.firstAt, row?.lastAt, more.length], ["j", 3, 1, 5, 0])
-      })
-    )
+    test("quarantined rows that are one row once they are redacted are counted together (S1)", function*({ inTags }) {
+      yield* inTags((tx) => tx.quarantine([unreadable("h", 1), unreadable("i", 5), unreadable("j", 3)]))
+      const rows = yield* inTags((tx) => tx.quarantined(null, 2))
+      yield* inTags((tx) =>
+        tx.replaceQuarantined(["h", "i"], rows.map((row) => ({ ...row, hash: "j", content: "{}", redaction: "s" })))
+      )
+      const [row, ...more] = yield* inTags((tx) => tx.quarantined(null, 10))
+      assert.deepStrictEqual([row?.hash, row?.occurrences, row?.firstAt, row?.lastAt, more.length], ["j", 3, 1, 5, 0])
+    })
   })

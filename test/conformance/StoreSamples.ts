@@ -1,7 +1,10 @@
 /** Minimal sample values that distinguish records, versions and contents, and a store with two streams to test with. */
+import { it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import { LockTimeoutError, SqlError } from "effect/sql/SqlError"
 import { initialState } from "../../src/capture/StreamLifecycle.ts"
 import type { Kind, NewEvent } from "../../src/domain/ChangeEvent.ts"
@@ -134,3 +137,14 @@ export const conflict = new StoreError({
 
 /** A body fails with this error on purpose. */
 export class Stop extends Error {}
+
+/** Tests with a store each: the body of a test gets the result of `rig`. */
+export const testsIn = <A, R>(
+  layer: Layer.Layer<R, unknown>,
+  rig: Effect.Effect<A, unknown, NoInfer<R> | Scope.Scope>,
+  define: typeof it.effect = it.effect
+) =>
+(
+  title: string,
+  body: (rig: A) => Generator<Effect.Effect<unknown, unknown, NoInfer<R> | Scope.Scope>, void, never>
+) => define(title, () => Effect.flatMap(rig, (made) => Effect.gen(() => body(made))).pipe(Effect.provide(layer)))

@@ -13,6 +13,7 @@ import { IsProcessTime } from "../../src/store/sql/DatabaseTime.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import type * as Server from "../integration/postgres/Server.ts"
 import { migrated } from "../support/store/MemoryStore.ts"
+import { callSuite } from "./CallQueue.ts"
 import { deliverySuite } from "./Deliveries.ts"
 import { deliveryActSuite } from "./DeliveryActs.ts"
 import { circuitSuite } from "./DeliveryCircuits.ts"
@@ -20,45 +21,75 @@ import { deliveryCrashSuite } from "./DeliveryCrashes.ts"
 import { forgetSuite } from "./DeliveryForget.ts"
 import { journalSuite } from "./DeliveryJournal.ts"
 import { reportSuite } from "./DeliveryReports.ts"
+import { keySuite } from "./EncryptionKeys.ts"
+import { processSuite } from "./Processes.ts"
+import { requestLeaseSuite } from "./RequestLeases.ts"
 import { storeSuite } from "./Store.ts"
-import { auditSuite } from "./StoreAudit.ts"
+import { damageSuite } from "./StoreDamage.ts"
 import { derivedSuite } from "./StoreDerived.ts"
+import { sessionSuite } from "./StoredSessions.ts"
+import { expectationSuite } from "./StoreExpectations.ts"
 import { generationSuite } from "./StoreGeneration.ts"
-import { historySuite } from "./StoreHistory.ts"
 import { holdSuite } from "./StoreHolds.ts"
-import { logSuite } from "./StoreLog.ts"
+import { logSuite, searchSuite } from "./StoreLog.ts"
 import { manyRowsSuite } from "./StoreManyRows.ts"
+import { auditSuite, historySuite } from "./StoreOperators.ts"
 import { placeSuite } from "./StorePlaces.ts"
-import { quietSuite } from "./StoreQuiet.ts"
 import { recordSuite } from "./StoreRecords.ts"
 import { redactionSuite } from "./StoreRedaction.ts"
-import { runSuite } from "./StoreRuns.ts"
-import { searchSuite } from "./StoreSearch.ts"
+import { retentionSuite } from "./StoreRetention.ts"
+import { sharedStoreSuite } from "./StoreSharing.ts"
+import { quietSuite, runSuite } from "./StoreStreams.ts"
 
 /** Every suite of the ports of one store. They run in virtual time, so the database's clock is that of the process. */
 export const suites = (name: string, store: Layer.Layer<Store | Deliveries, StoreError>) => {
   const layer = Layer.merge(store, Layer.succeed(IsProcessTime)(true))
-  storeSuite(name, layer)
-  auditSuite(name, layer)
-  historySuite(name, layer)
-  placeSuite(name, layer)
-  runSuite(name, layer)
-  searchSuite(name, layer)
-  recordSuite(name, layer)
-  manyRowsSuite(name, layer)
-  quietSuite(name, layer)
-  redactionSuite(name, layer)
-  logSuite(name, layer)
-  holdSuite(name, layer)
-  derivedSuite(name, layer)
-  generationSuite(name, layer)
-  deliverySuite(name, layer)
-  deliveryActSuite(name, layer)
-  deliveryCrashSuite(name, layer)
-  circuitSuite(name, layer)
-  journalSuite(name, layer)
-  reportSuite(name, layer)
-  forgetSuite(name, layer)
+  for (
+    const suite of [
+      storeSuite,
+      auditSuite,
+      historySuite,
+      placeSuite,
+      runSuite,
+      searchSuite,
+      recordSuite,
+      manyRowsSuite,
+      quietSuite,
+      redactionSuite,
+      logSuite,
+      retentionSuite,
+      holdSuite,
+      derivedSuite,
+      generationSuite,
+      deliverySuite,
+      deliveryActSuite,
+      deliveryCrashSuite,
+      circuitSuite,
+      journalSuite,
+      reportSuite,
+      forgetSuite
+    ]
+  ) suite(name, layer)
+}
+
+/** The suites of what several processes do on one store. Each build of `client` opens the same store, each build of `shared` too. */
+export const placeSuites = (
+  name: string,
+  client: Parameters<typeof expectationSuite>[1],
+  shared: Parameters<typeof sharedStoreSuite>[1]
+) => {
+  for (
+    const suite of [
+      expectationSuite,
+      keySuite,
+      processSuite,
+      sessionSuite,
+      callSuite,
+      requestLeaseSuite,
+      damageSuite
+    ]
+  ) suite(name, client)
+  sharedStoreSuite(name, shared)
 }
 
 /** The options of a database file in a directory of its own, which is deleted afterwards. */

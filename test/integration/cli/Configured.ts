@@ -9,7 +9,7 @@ const effect = realpathSync(join(dirname(fileURLToPath(import.meta.url)), "../..
 
 /** A sandbox, and a configuration file with these plugins. */
 export const configured = async (serve: Serve, directory: string, plugins: string) => {
-  const { integrations: [id], url } = await serve({ records: 10, speed: 0, integrations: 1 })
+  const { integrations: [id], setFaults, url } = await serve({ records: 10, speed: 0, integrations: 1 })
   mkdirSync(join(directory, "node_modules"))
   symlinkSync(effect, join(directory, "node_modules/effect"))
   writeFileSync(
@@ -32,11 +32,5 @@ export default defineConfig({
     ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
     ROLLCALL_HTTP_PORT: port
   }
-  const faults = (faults: ReadonlyArray<unknown>) =>
-    fetch(url.replace(/\/v1$/, "/_sandbox/faults"), {
-      method: "PUT",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ faults })
-    })
-  return { environment, faults, id: String(id), api: `http://127.0.0.1:${port}` }
+  return { environment, setFaults, id: String(id), api: `http://127.0.0.1:${port}` }
 }

@@ -8,7 +8,7 @@ const last = (stderr: string) => JSON.parse(stderr.trimEnd().split("\n").at(-1) 
 
 describe("start with plugins", () => {
   it("--once delivers the events of its run and exits 0", () =>
-    inDirectory(async (directory, start, serve) => {
+    inDirectory(async (directory, _, serve) => {
       const { environment } = await configured(
         serve,
         directory,
@@ -16,7 +16,7 @@ describe("start with plugins", () => {
           Effect.andThen(Effect.sleep("200 millis"), Effect.sync(() => process.stdout.write(event.model + "\\n"))))
           .with({ from: "oldest" })`
       )
-      const { code, stderr, stdout } = await start(["start", "--once"], environment, directory).ended
+      const { code, stderr, stdout } = await runCommand(["start", "--once"], environment, directory)
       assert.strictEqual(code, 0, stderr)
       assert.isAbove(stdout.split("\n").filter((line) => line === "ats.tag").length, 3)
     }))
@@ -77,7 +77,7 @@ describe("doctor with plugins", () => {
 
   it("names the permissions that only a write would show, and tries the reads that need no id", () =>
     inDirectory(async (directory, _, serve) => {
-      const { environment, faults, id } = await configured(serve, directory, needy)
+      const { environment, id, setFaults } = await configured(serve, directory, needy)
       const well = await examined(environment, directory)
       assert.isTrue(well.ok)
       const messages = well.of("plugin needy").map(({ message, status }) => `${status} ${message}`)
@@ -88,7 +88,9 @@ describe("doctor with plugins", () => {
         "ok employeeForm can be read",
         `ok needs the permission "Read document attachments" for attachments; not checked`
       ])
-      await faults([{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", endpoint: "employeeForm" }])
+      await setFaults({
+        faults: [{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", endpoint: "employeeForm" }]
+      })
       const ill = await examined(environment, directory)
       const [refused] = ill.of(`plugin needy in ${id}`).filter(({ status }) => status !== "ok")
       assert.strictEqual(refused?.status, "problem")

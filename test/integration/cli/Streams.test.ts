@@ -4,7 +4,7 @@ import { freePort, inDirectory, runCommand, sandboxed } from "./Program.ts"
 describe("streams", () => {
   it("sends commands to the streams of the running process and audits them; exit code 1 if one differs, 2 for wrong usage", () =>
     inDirectory(async (directory, start, serve) => {
-      const { api, environment, key, url } = await sandboxed(serve, directory)
+      const { api, environment, sandbox } = await sandboxed(serve, directory)
       const own = { ...environment, ROLLCALL_MODELS: "ats.tag" }
       const service = start(["start"], own)
       await service.says(/"message":"backfill complete"/, "stderr")
@@ -30,16 +30,12 @@ describe("streams", () => {
 
       const { records } = await (await fetch(`${api}/v1/records?integration=sandbox:everything&model=ats.tag`)).json()
       const vanished: string = records[0].id
-      await fetch(`${new URL(url).origin}/_sandbox/mutations`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-        body: JSON.stringify({
-          op: "delete",
-          integration: "sandbox:everything",
-          model: "ats.tag",
-          id: vanished,
-          flag: false
-        })
+      await sandbox.mutate({
+        op: "delete",
+        integration: "sandbox:everything",
+        model: "ats.tag",
+        id: vanished,
+        flag: false
       })
       const differs = await runCommand(["streams", "audit", name], own)
       assert.strictEqual(differs.code, 1)
@@ -59,7 +55,7 @@ describe("streams", () => {
 
   it("`--wait` returns once a command is carried out, and with exit code 1 if it cannot be or the time is up", () =>
     inDirectory(async (directory, start, serve) => {
-      const { environment, sandbox, url } = await sandboxed(serve, directory)
+      const { environment, sandbox } = await sandboxed(serve, directory)
       const own = { ...environment, ROLLCALL_MODELS: "ats.tag", ROLLCALL_INTERVAL: "1 hour" }
       const service = start(["start"], own)
       await service.says(/"message":"backfill complete"/, "stderr")
@@ -79,12 +75,8 @@ describe("streams", () => {
       assert.deepStrictEqual([filled.code, filled.view?.phase], [0, "live"], filled.stderr)
       assert.isAbove(Date.parse(filled.view.last_sweep_at), Date.parse(swept.view.last_sweep_at))
 
-      await fetch(url.replace(/\/v1$/, "/_sandbox/faults"), {
-        method: "PUT",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({
-          faults: [{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", model: "ats.tag" }]
-        })
+      await sandbox.setFaults({
+        faults: [{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", model: "ats.tag" }]
       })
       const blocked = await streams("sweep", name, "--wait")
       assert.strictEqual(blocked.code, 1)

@@ -24,7 +24,7 @@ const setup = (resume: Effect.Effect<void, StoreError> = Effect.void) => {
       ownerOf: (scope) => ({ scope, epoch: 1 }),
       owns: () => true,
       take: (shards) => note("take", shards),
-      release: (shards) => note("release", shards),
+      handOver: (shards) => note("hand over", shards),
       awaitLost: Queue.take(lost)
     }),
     Layer.mock(Integrations)({ resume: (shards) => Effect.andThen(note("read", shards), resume) }),
@@ -43,7 +43,7 @@ const setup = (resume: Effect.Effect<void, StoreError> = Effect.void) => {
 }
 
 describe("the shards that are placed in a process", () => {
-  it.effect("have their commands executed there after their streams are read, and no longer when they are released", () =>
+  it.effect("have their commands executed there after their streams are read, and no longer when they are handed over", () =>
     Effect.gen(function*() {
       const { events, place, run } = setup()
       yield* run
@@ -52,7 +52,7 @@ describe("the shards that are placed in a process", () => {
       const taken = ["take", "read"].map((event) => `${event} capture/1 capture/2`)
       assert.deepStrictEqual(events.splice(0), [...taken, "serve capture/1", "serve capture/2"])
       yield* Fiber.interrupt(first)
-      assert.deepStrictEqual(events.splice(0), ["stop serving capture/1", "release capture/1"])
+      assert.deepStrictEqual(events.splice(0), ["stop serving capture/1", "hand over capture/1"])
       yield* place("capture/1")
       yield* TestClock.adjust("20 millis")
       assert.deepStrictEqual(events, ["take capture/1", "read capture/1", "serve capture/1"])
@@ -69,7 +69,7 @@ describe("the shards that are placed in a process", () => {
       assert.deepStrictEqual(events.splice(0), ["take", "read"].map((event) => `${event} capture/1 capture/2`))
       yield* Fiber.interrupt(first)
       yield* TestClock.adjust("3 seconds")
-      assert.deepStrictEqual(events, ["release capture/1", "take capture/2", "read capture/2", "serve capture/2"])
+      assert.deepStrictEqual(events, ["hand over capture/1", "take capture/2", "read capture/2", "serve capture/2"])
     }))
 
   it.effect("are taken again if another process keeps them although they are placed here (I10)", () =>

@@ -1,8 +1,8 @@
 /**
- * Takes and releases shards as the placement moves them between the processes of a fleet.
+ * Takes and hands over shards as the placement moves them between the processes of a fleet. `fleet/Placement.ts` explains the verbs.
  *
  * Invariants
- * 1. A shard is released before its singleton ends, so that the next process takes the shard only after this process has stopped reading
+ * 1. A shard is handed over before its singleton ends, so that the next process takes the shard only after this process has stopped reading
  * 2. Commands are executed for a shard only while its streams are read
  *
  * Gotchas
@@ -45,7 +45,7 @@ export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetti
       const changed = yield* Latch.make(false)
       /** The shards that are placed here now. */
       const placed = new Set<string>()
-      /** The shards that this process has started to take and has not released. */
+      /** The shards that this process has started to take and has not handed over. */
       const taken = new Set<string>()
       /** The taken shards whose streams are read. Their commands are executed until the scope closes. */
       const read = new Map<string, Scope.Closeable>()
@@ -63,13 +63,13 @@ export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetti
         return scope !== undefined
       })
 
-      const releaseMoved = Effect.gen(function*() {
+      const handOverMoved = Effect.gen(function*() {
         const moved = new Set([...taken].filter((scope) => !placed.has(scope)))
         if (moved.size === 0) return
         yield* Effect.forEach(moved, stopServing, { concurrency: "unbounded", discard: true })
-        yield* capture.release(moved)
+        yield* capture.handOver(moved)
         for (const scope of moved) taken.delete(scope)
-        yield* Effect.annotateLogs(Effect.logInfo("shards released"), { shards: moved.size, left: read.size })
+        yield* Effect.annotateLogs(Effect.logInfo("shards handed over"), { shards: moved.size, left: read.size })
       }).pipe(lock.withPermit, Effect.uninterruptible)
 
       const takeArrived = lock.withPermit(Effect.gen(function*() {
@@ -86,12 +86,12 @@ export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetti
 
       for (const scope of captureScopes) {
         const arrive = Effect.andThen(Effect.sync(() => placed.add(scope)), changed.open)
-        // shards that leave together are released together
-        const leave = Effect.sync(() => placed.delete(scope)).pipe(
+        // shards that move together are handed over together
+        const moveAway = Effect.sync(() => placed.delete(scope)).pipe(
           Effect.andThen(Effect.yieldNow),
-          Effect.andThen(releaseMoved)
+          Effect.andThen(handOverMoved)
         )
-        yield* placement.singleton(scope, Effect.acquireUseRelease(arrive, () => Effect.never, () => leave))
+        yield* placement.singleton(scope, Effect.acquireUseRelease(arrive, () => Effect.never, () => moveAway))
       }
 
       /** Takes a shard again if another process has taken it over although the shard is placed here. */

@@ -1,5 +1,5 @@
 /**
- * Reads each stream in a separate loop, while streams are added and removed, and shards are taken and released.
+ * Reads each stream in a separate loop, while streams are added and removed, and shards are taken and handed over.
  *
  * Invariants
  * 1. A failing or blocked stream never delays another stream. Adding or removing a stream does not either
@@ -70,7 +70,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const services = Context.make(Store, store).pipe(Context.add(Source, source))
   const takesAll = options.takesAll ?? true
   const shards = yield* OwnedShards.make({ takesAll })
-  const { ownerOf, owns, runFor, untilReleased } = shards
+  const { ownerOf, owns, runFor, untilHandedOver } = shards
   const streams = AssignedStreams.make(store, { minOverlap: options.minOverlap, ownerOf })
   const processingOf = options.processingOf ?? (() => null)
   const backpressure = Backpressure.make(store, options.backpressure ?? null)
@@ -101,7 +101,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
           streamName(worker.key),
           StreamWorker.run(worker, backpressure).pipe(
             Effect.provideContext(services),
-            Effect.catch((error) => Effect.andThen(untilReleased(error), Effect.never))
+            Effect.catch((error) => Effect.andThen(untilHandedOver(error), Effect.never))
           )
         )
       )
@@ -131,10 +131,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   })
 
   /** Interrupts the reading and the background work of these shards, possibly before a current page is committed. */
-  const release = Effect.fnUntraced(function*(scopes: ReadonlySet<string>) {
-    const released = [...workers.values()].filter(({ key }) => scopes.has(captureScopeOf(key.integration)))
-    yield* Effect.forEach(released, remove, { concurrency: "unbounded", discard: true })
-    yield* shards.release([...scopes])
+  const handOver = Effect.fnUntraced(function*(scopes: ReadonlySet<string>) {
+    const moved = [...workers.values()].filter(({ key }) => scopes.has(captureScopeOf(key.integration)))
+    yield* Effect.forEach(moved, remove, { concurrency: "unbounded", discard: true })
+    yield* shards.handOver([...scopes])
   })
 
   /**
@@ -175,7 +175,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       Effect.flatMap((isDone) =>
         isDone ? Effect.void : Effect.raceFirst(mayRedact.await, Effect.delay(mayRedact.open, retirePause))
       ),
-      Effect.catch((error) => Effect.andThen(untilReleased(error), mayRedact.open))
+      Effect.catch((error) => Effect.andThen(untilHandedOver(error), mayRedact.open))
     )
   )
 
@@ -231,7 +231,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     owns,
     runFor,
     take,
-    release,
+    handOver,
     /** Returns a lost shard (see `OwnedShards.ts`). Its streams are not read until the shard is taken again. */
     awaitLost: shards.awaitLost,
     assign,

@@ -104,7 +104,7 @@ describe("the state of a quiet stream", () => {
       const capture = yield* Capture
       const store = yield* Store
       const scope = captureScopeOf(integration)
-      yield* capture.release(new Set([scope]))
+      yield* capture.handOver(new Set([scope]))
       const other = yield* store.takeOwnership(scope)
       yield* store.transact(other, key, (tx) => tx.saveState({ ...tx.state, paused: true }))
       yield* capture.take([scope])

@@ -225,7 +225,7 @@ describe("a tool catalog that was not available", () => {
       const two = yield* startProcess([], { takesAll: false })
       yield* taking(one)
       yield* one.add(acme)
-      yield* one.capture.release(new Set([scope]))
+      yield* one.capture.handOver(new Set([scope]))
       yield* taking(two)
       yield* two.remove(acme.id, "keep")
       yield* two.add({ ...acme, models: ["ats.tag"] })

@@ -7,7 +7,7 @@ import type { Service } from "../../fault/kill/Service.ts"
 export const shardsOf = (service: Service): number => {
   const counts = service.log().split("\n").flatMap((line) => {
     const entry = line.startsWith("{") ? JSON.parse(line) : {}
-    return entry.message === "shards taken" ? [entry.now] : entry.message === "shards released" ? [entry.left] : []
+    return entry.message === "shards taken" ? [entry.now] : entry.message === "shards handed over" ? [entry.left] : []
   })
   return counts.at(-1) ?? 0
 }

@@ -79,7 +79,7 @@ describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "
         const heir = yield* launch(settings)
         yield* assertComplete(heir, sandbox)
         yield* frozen.signal("SIGCONT")
-        yield* frozen.says("shards released")
+        yield* frozen.says("shards handed over")
         assert.strictEqual(yield* heir.end("SIGTERM"), 0, heir.log())
         yield* assertComplete(frozen, sandbox)
         assert.strictEqual(yield* frozen.end("SIGTERM"), 0, frozen.log())

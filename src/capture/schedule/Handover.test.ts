@@ -1,4 +1,4 @@
-/** What happens to a page when the shard of its stream is released. */
+/** What happens to a page when the shard of its stream is handed over. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -12,7 +12,7 @@ import { Store } from "../../store/Store.ts"
 import { Capture } from "./Capture.ts"
 
 /** Releases the shard in the middle of a poll; returns how long that took, in ms. `commit` and `response` delay each commit and response. */
-const releaseDuringPoll = ({ commit = "0 millis", response = "0 millis" }: {
+const handOverDuringPoll = ({ commit = "0 millis", response = "0 millis" }: {
   readonly commit?: Duration.Input
   readonly response?: Duration.Input
 }) => {
@@ -31,33 +31,33 @@ const releaseDuringPoll = ({ commit = "0 millis", response = "0 millis" }: {
     while (api.requests.length === requests) yield* TestClock.adjust("50 millis")
     yield* TestClock.adjust("1 millis")
     const from = yield* Clock.currentTimeMillis
-    const release = yield* Effect.forkChild(
-      Effect.andThen(capture.release(new Set([captureScopeOf(integration)])), Clock.currentTimeMillis)
+    const handover = yield* Effect.forkChild(
+      Effect.andThen(capture.handOver(new Set([captureScopeOf(integration)])), Clock.currentTimeMillis)
     )
     yield* TestClock.adjust("1 minute")
-    const took = (yield* Fiber.join(release)) - from
+    const took = (yield* Fiber.join(handover)) - from
     const { watermark } = yield* stateOf("ats.application")
     return { took, published: (yield* store.logRange).newest - newest, isMoved: watermark !== before.watermark }
   }, (store) => ({ transact: (owner, key, body) => slowly(store.transact(owner, key, body), commit) }))
 }
 
-describe("releasing the shard of a stream", () => {
+describe("handing over the shard of a stream", () => {
   it.effect("commits the page that has been received, and moves the watermark (X9)", () =>
     Effect.gen(function*() {
-      const { isMoved, published, took } = yield* releaseDuringPoll({ commit: "300 millis" })
+      const { isMoved, published, took } = yield* handOverDuringPoll({ commit: "300 millis" })
       assert.deepStrictEqual([published, isMoved], [1, true])
       assert.isAtMost(took, 300)
     }))
 
   it.effect("does not wait for a response (X9)", () =>
     Effect.gen(function*() {
-      const { published, took } = yield* releaseDuringPoll({ response: "30 seconds" })
+      const { published, took } = yield* handOverDuringPoll({ response: "30 seconds" })
       assert.deepStrictEqual([published, took], [0, 0])
     }))
 
   it.effect("waits no longer than a second for a commit (X9)", () =>
     Effect.gen(function*() {
-      const { published, took } = yield* releaseDuringPoll({ commit: "30 seconds" })
+      const { published, took } = yield* handOverDuringPoll({ commit: "30 seconds" })
       assert.deepStrictEqual([published, took], [0, 1_000])
     }))
 })

@@ -1,5 +1,5 @@
 /** Tests for the circuits of handlers, which every store must pass; needs a new store for each test. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
@@ -8,15 +8,14 @@ import type { Deliveries } from "../../src/store/Deliveries.ts"
 import type { AttemptOutcome, Claimed, ClaimRequest } from "../../src/store/DeliveryClaims.ts"
 import type { Owner } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { failedAttempt, placesOf, setup } from "./Deliveries.ts"
+import { placesOf, retry, settled, setup, testsIn } from "./DeliveryRig.ts"
 
 const other = "lever:beta"
 const letters = "abcdefghijklmnopqrst".split("")
 
 export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`the circuits of handlers in a store (${name})`, () => {
-    const test = (title: string, body: Effect.Effect<void, unknown, Store | Deliveries>) =>
-      it.effect(title, () => Effect.provide(body, layer))
+    const test = testsIn(layer)
 
     /** Two processes: the deliveries of the first twenty letters are in a shard of the first one, as many others in one of the second. */
     const twoProcesses = Effect.gen(function*() {
@@ -29,34 +28,27 @@ export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries
       const want: ClaimRequest = { ...rig.want, concurrency: 4, most: 4 }
       const settleAndClaim = (of: ReadonlyArray<Owner>, outcomes: ReadonlyArray<AttemptOutcome>, most = 4) =>
         deliveries.settleAndClaim(of, outcomes, most === 0 ? [] : [{ ...want, most }])
-      const failed = ({ id, orderingKey }: Claimed, dueAt = 1_000_000): AttemptOutcome => ({
-        _tag: "Retry",
-        deliveries: [id],
-        dueAt,
-        attempts: 1,
-        failedAttempt,
-        result: { handler: key, failed: orderingKey }
-      })
-      const settled = ({ id }: Claimed): AttemptOutcome => ({
-        _tag: "Settled",
-        deliveries: [id],
-        result: { handler: key, failed: null }
-      })
+      const failed = ({ id, orderingKey }: Claimed): AttemptOutcome => (
+        { ...retry(id, 1_000_000), result: { handler: key, failed: orderingKey } }
+      )
+      const succeeded = ({ id }: Claimed): AttemptOutcome => (
+        { ...settled(id), result: { handler: key, failed: null } }
+      )
       /** Claims deliveries one after another; each fails. */
       const fail = Effect.fnUntraced(function*(of: ReadonlyArray<Owner>, count: number) {
         for (let time = 0; time < count; time++) {
           const { claimed } = yield* settleAndClaim(of, [], 1)
-          yield* settleAndClaim(of, claimed.map((one) => failed(one)), 0)
+          yield* settleAndClaim(of, claimed.map(failed), 0)
         }
       })
       const circuit = Effect.map(deliveries.handlers, ([state]) => state!.circuit)
-      return { ...rig, first, second, settleAndClaim, failed, settled, fail, circuit }
+      return { ...rig, first, second, settleAndClaim, failed, succeeded, fail, circuit }
     })
 
     test(
       "open when deliveries of ten records in a row have failed, in all processes together",
-      Effect.gen(function*() {
-        const { circuit, fail, first, second, settleAndClaim } = yield* twoProcesses
+      twoProcesses,
+      function*({ circuit, fail, first, second, settleAndClaim }) {
         yield* fail(first, 6)
         yield* fail(second, 3)
         assert.strictEqual((yield* circuit).openUntil, null)
@@ -72,28 +64,28 @@ export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         }
         yield* TestClock.adjust("29900 millis")
         assert.strictEqual((yield* settleAndClaim(first, [])).next, 30_000)
-      })
+      }
     )
 
     test(
       "stay closed if a delivery in between succeeds in another process, and count a record once",
-      Effect.gen(function*() {
-        const { circuit, fail, first, second, settleAndClaim, settled, failed } = yield* twoProcesses
+      twoProcesses,
+      function*({ circuit, fail, failed, first, second, settleAndClaim, succeeded }) {
         yield* fail(first, 6)
         const { claimed: [one] } = yield* settleAndClaim(second, [], 1)
-        yield* settleAndClaim(second, [settled(one!)], 0)
+        yield* settleAndClaim(second, [succeeded(one!)], 0)
         assert.deepStrictEqual(yield* circuit, { failed: [], openings: 0, openUntil: null })
         yield* fail(second, 6)
         const { claimed: [again] } = yield* settleAndClaim(first, [], 1)
         for (let time = 0; time < 10; time++) yield* settleAndClaim(first, [failed(again!)], 0)
         assert.strictEqual((yield* circuit).failed.length, 7)
-      })
+      }
     )
 
     test(
       "permit one trial in all processes together once their open time is over, and close with its success",
-      Effect.gen(function*() {
-        const { circuit, fail, failed, first, second, settleAndClaim, settled } = yield* twoProcesses
+      twoProcesses,
+      function*({ circuit, fail, failed, first, second, settleAndClaim, succeeded }) {
         yield* fail(first, 5)
         yield* fail(second, 5)
         yield* TestClock.adjust("30 seconds")
@@ -103,33 +95,33 @@ export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries
           const { claimed, next } = yield* settleAndClaim(process, [])
           assert.deepStrictEqual([claimed, next], [[], 30_250])
         }
-        const again = yield* settleAndClaim(first, trial.claimed.map((one) => failed(one)))
+        const again = yield* settleAndClaim(first, trial.claimed.map(failed))
         assert.deepStrictEqual([again.claimed, (yield* circuit).openUntil], [[], 90_000])
         yield* TestClock.adjust("1 minute")
         const { claimed } = yield* settleAndClaim(second, [])
         assert.deepStrictEqual(placesOf(claimed), ["F26"])
-        yield* settleAndClaim(second, claimed.map(settled), 0)
+        yield* settleAndClaim(second, claimed.map(succeeded), 0)
         assert.strictEqual((yield* settleAndClaim(first, [])).claimed.length, 4)
-      })
+      }
     )
 
     test(
       "do not count attempts that were running when they opened as trials",
-      Effect.gen(function*() {
-        const { circuit, fail, failed, first, second, settleAndClaim } = yield* twoProcesses
+      twoProcesses,
+      function*({ circuit, fail, failed, first, second, settleAndClaim }) {
         const { claimed } = yield* settleAndClaim(first, [], 3)
         yield* fail(second, 10)
         yield* settleAndClaim(first, [failed(claimed[0]!)], 0)
         assert.strictEqual((yield* circuit).openUntil, 30_000)
         yield* TestClock.adjust("30 seconds")
         assert.deepStrictEqual((yield* settleAndClaim(second, [])).claimed, [])
-      })
+      }
     )
 
     test(
       "permit another trial after the process of a trial was killed, when its shard has the next owner (X9, X16)",
-      Effect.gen(function*() {
-        const { circuit, deliveries, fail, failed, first, second, settleAndClaim, store } = yield* twoProcesses
+      twoProcesses,
+      function*({ circuit, deliveries, fail, failed, first, second, settleAndClaim, store }) {
         yield* fail(first, 5)
         yield* fail(second, 5)
         yield* TestClock.adjust("30 seconds")
@@ -142,31 +134,27 @@ export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         assert.strictEqual((yield* circuit).openUntil, 30_000)
         assert.deepStrictEqual(placesOf((yield* settleAndClaim(second, [])).claimed), ["F26"])
         assert.deepStrictEqual((yield* settleAndClaim(heirs, [])).claimed, [])
-      })
+      }
     )
 
     test(
       "may be tried at once when a process begins to create deliveries, and outlast the process",
-      Effect.gen(function*() {
-        const { circuit, fail, first, open, owner, settleAndClaim } = yield* twoProcesses
+      twoProcesses,
+      function*({ circuit, fail, first, open, owner, settleAndClaim }) {
         yield* fail(first, 10)
         yield* TestClock.adjust("1 second")
         yield* open(owner)
         assert.strictEqual((yield* circuit).openUntil, 1_000)
         assert.strictEqual((yield* settleAndClaim(first, [])).claimed.length, 1)
-      })
+      }
     )
 
-    test(
-      "permit one batch as a trial",
-      Effect.gen(function*() {
-        const { deliveries, fail, first, second, want } = yield* twoProcesses
-        yield* fail(first, 10)
-        yield* TestClock.adjust("30 seconds")
-        const batches = { ...want, size: 3, most: 4, concurrency: 4 }
-        const { claimed } = yield* deliveries.settleAndClaim(second, [], [batches])
-        assert.deepStrictEqual(placesOf(claimed), ["A21", "B22", "C23"])
-        assert.deepStrictEqual((yield* deliveries.settleAndClaim(first, [], [batches])).claimed, [])
-      })
-    )
+    test("permit one batch as a trial", twoProcesses, function*({ deliveries, fail, first, second, want }) {
+      yield* fail(first, 10)
+      yield* TestClock.adjust("30 seconds")
+      const batches = { ...want, size: 3, most: 4, concurrency: 4 }
+      const { claimed } = yield* deliveries.settleAndClaim(second, [], [batches])
+      assert.deepStrictEqual(placesOf(claimed), ["A21", "B22", "C23"])
+      assert.deepStrictEqual((yield* deliveries.settleAndClaim(first, [], [batches])).claimed, [])
+    })
   })

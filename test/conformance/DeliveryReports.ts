@@ -1,15 +1,15 @@
 /** Tests for steps with an unknown outcome and operators' reports that every store must pass; needs a new store for each test. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { expectationsOf } from "../../src/domain/Expectation.ts"
 import type { Intent } from "../../src/store/AttemptJournal.ts"
-import type { Resolution } from "../../src/store/DeadLetters.ts"
-import { Deliveries } from "../../src/store/Deliveries.ts"
+import type { Resolution, UnresolvedStep } from "../../src/store/DeadLetters.ts"
+import type { Deliveries } from "../../src/store/Deliveries.ts"
 import type { Claimed } from "../../src/store/DeliveryClaims.ts"
 import type { Store, StoreError, StreamTx } from "../../src/store/Store.ts"
-import { failedAttempt, fenceOf, operatorAction, setup } from "./Deliveries.ts"
+import { dead, operatorAction, setup, testsIn } from "./DeliveryRig.ts"
 import { stateOf } from "./StoreSamples.ts"
 
 const integration = "greenhouse:acme"
@@ -21,15 +21,11 @@ const didNot: Resolution = { _tag: "DidNotHappen" }
 /** One delivery whose only attempt sent a write, got no response and became a dead letter. */
 const unresolved = Effect.fnUntraced(function*(more: Partial<Intent> = {}, details: Parameters<typeof setup>[1] = {}) {
   const rig = yield* setup(["a"], details)
-  const { claim, deliveries, key, owners, store } = rig
+  const { claimOne, deliveries, end, fence: fenceOf, step, store } = rig
   yield* store.ensureStreams([stateOf(applications)])
-  const [claimed] = yield* claim
-  if (claimed === undefined) return assert.fail("nothing claimed")
+  const claimed = yield* claimOne
   const intent: Intent = {
-    handler: key,
-    dedupKeys: ["e1"],
-    step: "s/write:a",
-    keepForever: false,
+    ...step("e1", "s/write:a"),
     integration,
     onUnknown: "deadLetter",
     sameRequestPrefix: "s/write:",
@@ -46,19 +42,17 @@ const unresolved = Effect.fnUntraced(function*(more: Partial<Intent> = {}, detai
     allowRepeat: false,
     ...more
   }
-  const fence = fenceOf(owners, claimed)
+  const fence = fenceOf(claimed)
   yield* deliveries.begin(fence, intent)
-  const die = ({ id }: Claimed) =>
-    deliveries.settleAndClaim(owners, [{ _tag: "Dead", deliveries: [id], attempts: 1, failedAttempt }], [])
+  const die = ({ id }: Claimed) => end(dead(id))
   yield* die(claimed)
   const openSteps = (id = claimed.id) => deliveries.unresolvedSteps(id, dedupKeys)
   const name = Effect.map(openSteps(), ([step]) => step?.name ?? "")
   const report = (resolution: Resolution, name: string, id = claimed.id) =>
     deliveries.resolve(id, dedupKeys, name, resolution, 0, operatorAction)
   const again = Effect.fnUntraced(function*(more: Partial<Intent> = {}) {
-    const [claimed] = yield* claim
-    if (claimed === undefined) return assert.fail("the dead letter is not retried")
-    const fence = fenceOf(owners, claimed)
+    const claimed = yield* claimOne
+    const fence = fenceOf(claimed)
     return { claimed, fence, outcome: yield* deliveries.begin(fence, { ...intent, ...more }) }
   })
   const inApplications = <A, E>(body: (tx: StreamTx) => Effect.Effect<A, E>) =>
@@ -68,18 +62,17 @@ const unresolved = Effect.fnUntraced(function*(more: Partial<Intent> = {}, detai
     inApplications((tx) =>
       Effect.flatMap(tx.openExpectations(["job:j"]), Effect.forEach((one) => tx.recordMatch(one, id)))
     )
-  return { ...rig, claimed, fence, intent, die, openSteps, name, report, again, expected, recordMatch }
+  return { ...rig, claimed, attempt: fence, intent, die, openSteps, name, report, again, expected, recordMatch }
 })
 
 export const reportSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`reports for steps of unknown outcome in a store (${name})`, () => {
-    const test = (title: string, body: Effect.Effect<void, unknown, Store | Deliveries>) =>
-      it.effect(title, () => Effect.provide(body, layer))
+    const test = testsIn(layer)
 
     test(
       "an unresolved step shows the write and its target until its outcome is reported (L5)",
-      Effect.gen(function*() {
-        const { again, report, claimed, name, openSteps, store } = yield* unresolved()
+      unresolved(),
+      function*({ again, claimed, name, openSteps, report, store }) {
         const [step] = yield* openSteps()
         assert.deepStrictEqual(step, {
           name: step?.name ?? "",
@@ -97,71 +90,57 @@ export const reportSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         const [entry, ...others] = yield* store.auditLog(9)
         assert.deepInclude(entry, operatorAction)
         assert.lengthOf(others, 0)
-      })
+      }
     )
 
     test(
       "a step that did not happen can begin again, and the dead letter is retried at once (L5)",
-      Effect.gen(function*() {
-        const { again, report, deliveries, name } = yield* unresolved()
+      unresolved(),
+      function*({ again, deliveries, name, report }) {
         assert.deepStrictEqual(yield* report(didNot, yield* name), { _tag: "Resolved", left: 0 })
         assert.deepStrictEqual(yield* deliveries.deadLetters({ limit: 9 }), [])
         assert.strictEqual((yield* again()).outcome._tag, "Begun")
-      })
+      }
     )
 
-    test(
-      "a second operator's report changes nothing (L5)",
-      Effect.gen(function*() {
-        const { again, report, name, store } = yield* unresolved()
-        const stepName = yield* name
-        const both = yield* Effect.all([report(happened("x"), stepName), report(didNot, stepName)], {
-          concurrency: "unbounded"
-        })
-        assert.deepStrictEqual(both.map(({ _tag }) => _tag).sort(), ["NotDeadLetter", "Resolved"])
-        assert.strictEqual((yield* again()).outcome._tag, both[0]._tag === "Resolved" ? "Done" : "Begun")
-        assert.lengthOf(yield* store.auditLog(9), 1)
+    test("a second operator's report changes nothing (L5)", unresolved(), function*({ again, name, report, store }) {
+      const stepName = yield* name
+      const both = yield* Effect.all([report(happened("x"), stepName), report(didNot, stepName)], {
+        concurrency: "unbounded"
       })
-    )
+      assert.deepStrictEqual(both.map(({ _tag }) => _tag).sort(), ["NotDeadLetter", "Resolved"])
+      assert.strictEqual((yield* again()).outcome._tag, both[0]._tag === "Resolved" ? "Done" : "Begun")
+      assert.lengthOf(yield* store.auditLog(9), 1)
+    })
 
     test(
       "a report is rejected for a step that was sent again since, and while an attempt is running (L5, X16)",
-      Effect.gen(function*() {
-        const { report, claim, claimed, deliveries, die, intent, name, openSteps, owners } = yield* unresolved()
+      unresolved(),
+      function*({ claimOne, claimed, deliveries, die, fence, intent, name, openSteps, redrive, report }) {
         const stepName = yield* name
-        yield* deliveries.redrive([claimed.id], { dueAt: 0, fresh: null }, operatorAction)
+        yield* redrive([claimed.id])
         assert.deepStrictEqual(yield* report(happened(), stepName), { _tag: "NotDeadLetter" })
-        const [again] = yield* claim
-        if (again === undefined) return assert.fail("nothing claimed")
+        const again = yield* claimOne
         assert.deepStrictEqual(yield* report(happened(), stepName), { _tag: "NotDeadLetter" })
-        yield* deliveries.begin(fenceOf(owners, again), { ...intent, allowRepeat: true })
+        yield* deliveries.begin(fence(again), { ...intent, allowRepeat: true })
         yield* die(again)
         assert.deepStrictEqual(yield* report(happened(), stepName), { _tag: "Outdated" })
         assert.deepStrictEqual((yield* openSteps()).map(({ state }) => state), ["unknown"])
-      })
+      }
     )
 
     test(
       "a step once per record can be resolved through any dead letter of the record, but not while it is running (L5)",
-      Effect.gen(function*() {
-        const permanent = { dedupKeys: [`r:${integration}/ats.tag/a`], keepForever: true } as const
-        const { report, claim, claimed, deliveries, die, dispatch, intent, made, openSteps, owner, owners } =
-          yield* unresolved(
-            permanent,
-            {
-              skipsDeadLetters: true
-            }
-          )
+      unresolved({ dedupKeys: [`r:${integration}/ats.tag/a`], keepForever: true }, { skipsDeadLetters: true }),
+      function*({ claimOne, claimed, deliveries, die, dispatch, fence, intent, made, openSteps, owner, report }) {
         yield* deliveries.discard([claimed.id], operatorAction)
         yield* dispatch(owner, [made("a", 2), made("a", 3)], 3)
-        const [second] = yield* claim
-        if (second === undefined) return assert.fail("nothing claimed")
+        const second = yield* claimOne
         yield* die(second)
-        const [third] = yield* claim
-        if (third === undefined) return assert.fail("nothing claimed")
+        const third = yield* claimOne
         const [before] = yield* openSteps(second.id)
         assert.deepStrictEqual([before?.state, before?.delivery], ["unknown", claimed.id])
-        yield* deliveries.begin(fenceOf(owners, third), { ...intent, allowRepeat: true })
+        yield* deliveries.begin(fence(third), { ...intent, allowRepeat: true })
         const [running] = yield* openSteps(second.id)
         assert.strictEqual(running?.state, "running")
         assert.deepStrictEqual(yield* report(didNot, running?.name ?? "", second.id), { _tag: "Running" })
@@ -169,52 +148,51 @@ export const reportSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         const [after] = yield* openSteps(second.id)
         assert.deepStrictEqual(yield* report(happened(), after?.name ?? "", second.id), { _tag: "Resolved", left: 0 })
         assert.deepStrictEqual((yield* deliveries.deadLetters({ limit: 9 })).map(({ id }) => id), [third.id])
-      })
+      }
     )
 
     test(
       "a dead letter with several unresolved steps is redriven after the last report; earlier reports can be corrected (L5)",
-      Effect.gen(function*() {
-        const { report, claim, claimed, deliveries, die, intent, name, openSteps, owners } = yield* unresolved()
-        yield* deliveries.redrive([claimed.id], { dueAt: 0, fresh: null }, operatorAction)
-        const [again] = yield* claim
-        if (again === undefined) return assert.fail("nothing claimed")
+      unresolved(),
+      function*({ claimOne, claimed, deliveries, die, fence, intent, name, openSteps, redrive, report }) {
+        yield* redrive([claimed.id])
+        const again = yield* claimOne
         const { sameRequestPrefix: _, ...step } = intent
-        yield* deliveries.begin(fenceOf(owners, again), { ...step, step: "other", write: null })
-        yield* deliveries.begin(fenceOf(owners, again), { ...step, step: "safe", onUnknown: "repeat" })
+        yield* deliveries.begin(fence(again), { ...step, step: "other", write: null })
+        yield* deliveries.begin(fence(again), { ...step, step: "safe", onUnknown: "repeat" })
         yield* die(again)
         assert.deepStrictEqual((yield* openSteps()).map(({ step }) => step).sort(), ["other", "s/write:a"])
-        const stepName = yield* Effect.map(
-          openSteps(),
-          (steps) => steps.find(({ step }) => step === "s/write:a")?.name ?? ""
-        )
+        const nameOf = (state: UnresolvedStep["state"], step?: string) =>
+          Effect.map(
+            openSteps(),
+            (steps) => steps.find((one) => one.state === state && one.step === (step ?? one.step))?.name ?? ""
+          )
+        const stepName = yield* nameOf("unknown", "s/write:a")
         assert.deepStrictEqual(yield* report(happened("x"), stepName), { _tag: "Resolved", left: 1 })
         assert.deepStrictEqual(yield* report(happened("y"), stepName), { _tag: "Outdated" })
-        const corrected = yield* Effect.map(openSteps(), (steps) => steps.find(({ state }) => state === "answered"))
-        assert.deepStrictEqual(yield* report(happened("y"), corrected?.name ?? ""), { _tag: "Resolved", left: 1 })
+        assert.deepStrictEqual(yield* report(happened("y"), yield* nameOf("answered")), { _tag: "Resolved", left: 1 })
         assert.strictEqual(yield* deliveries.result(intent), '{"id":"y"}')
-        const other = yield* Effect.map(openSteps(), (steps) => steps.find(({ state }) => state === "unknown"))
-        assert.deepStrictEqual(yield* report(didNot, other?.name ?? ""), { _tag: "Resolved", left: 0 })
+        assert.deepStrictEqual(yield* report(didNot, yield* nameOf("unknown")), { _tag: "Resolved", left: 0 })
         assert.notStrictEqual(yield* name, stepName)
-      })
+      }
     )
 
     for (const resolution of [happened("operator"), didNot]) {
       test(
         `a late result is saved unless an operator gave one: ${resolution._tag} (X16)`,
-        Effect.gen(function*() {
-          const { report, deliveries, fence, intent, name } = yield* unresolved()
+        unresolved(),
+        function*({ attempt, deliveries, intent, name, report }) {
           yield* report(resolution, yield* name)
-          yield* deliveries.finish(fence, intent, '{"id":"late"}')
+          yield* deliveries.finish(attempt, intent, '{"id":"late"}')
           const kept = resolution._tag === "Happened" ? '{"id":"operator"}' : '{"id":"late"}'
           assert.strictEqual(yield* deliveries.result(intent), kept)
-        })
+        }
       )
 
       test(
         `a request with different content than a resolved one needs a report of its own: ${resolution._tag} (L5)`,
-        Effect.gen(function*() {
-          const { again, report, die, name, openSteps } = yield* unresolved()
+        unresolved(),
+        function*({ again, die, name, openSteps, report }) {
           yield* report(happened(), yield* name)
           const second = yield* again({ step: "s/write:b" })
           assert.strictEqual(second.outcome._tag, "NeedsReport")
@@ -224,13 +202,13 @@ export const reportSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
           assert.deepStrictEqual(yield* report(resolution, unsent?.name ?? ""), { _tag: "Resolved", left: 0 })
           const third = yield* again({ step: "s/write:b" })
           assert.strictEqual(third.outcome._tag, resolution._tag === "Happened" ? "Done" : "Begun")
-        })
+        }
       )
 
       test(
         `the expectations of a write follow the report: ${resolution._tag} (E2)`,
-        Effect.gen(function*() {
-          const { report, expected, name } = yield* unresolved()
+        unresolved(),
+        function*({ expected, name, report }) {
           assert.deepStrictEqual((yield* expected).map(({ key }) => key), ["job:j"])
           const created = resolution._tag === "Happened" ? { created: { "ats.application": "new" } as const } : {}
           yield* report({ ...resolution, ...created }, yield* name)
@@ -238,42 +216,42 @@ export const reportSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
             (yield* expected).map(({ key }) => key),
             resolution._tag === "Happened" ? ["id:new"] : []
           )
-        })
+        }
       )
     }
 
     test(
       "a request that repeats a resolved one gets its result permanently, and the next request is a new one (L5)",
-      Effect.gen(function*() {
-        const { again, report, deliveries, intent, name } = yield* unresolved()
+      unresolved(),
+      function*({ again, deliveries, intent, name, report }) {
         yield* report(happened(), yield* name)
         const { fence, outcome } = yield* again({ step: "s/write:b", isSameRequest: true })
         assert.strictEqual(outcome._tag, "Done")
         const begin = (step: string) =>
           Effect.map(deliveries.begin(fence, { ...intent, step, isSameRequest: true }), ({ _tag }) => _tag)
         assert.deepStrictEqual([yield* begin("s/write:b"), yield* begin("s/write:c")], ["Done", "Begun"])
-      })
+      }
     )
 
     test(
       "a reported result that the same request has received is not given to another request (L5)",
-      Effect.gen(function*() {
-        const { again, report, deliveries, intent, name } = yield* unresolved()
+      unresolved(),
+      function*({ again, deliveries, intent, name, report }) {
         yield* report(happened(), yield* name)
         const { fence, outcome } = yield* again()
         assert.strictEqual(outcome._tag, "Done")
         const other = yield* deliveries.begin(fence, { ...intent, step: "s/write:b", isSameRequest: true })
         assert.strictEqual(other._tag, "Begun")
-      })
+      }
     )
 
     test(
       "the first record that shows a write with unknown outcome is saved with the step (E2)",
-      Effect.gen(function*() {
-        const { recordMatch, openSteps } = yield* unresolved()
+      unresolved(),
+      function*({ openSteps, recordMatch }) {
         assert.isNull((yield* openSteps())[0]?.shownBy)
         yield* recordMatch("new")
         assert.deepInclude((yield* openSteps())[0]?.shownBy, { model: "ats.application", id: "new" })
-      })
+      }
     )
   })

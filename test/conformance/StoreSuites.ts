@@ -21,6 +21,7 @@ import { deliveryCrashSuite } from "./DeliveryCrashes.ts"
 import { forgetSuite } from "./DeliveryForget.ts"
 import { journalSuite } from "./DeliveryJournal.ts"
 import { reportSuite } from "./DeliveryReports.ts"
+import { deliveryTickSuite } from "./DeliveryTicks.ts"
 import { keySuite } from "./EncryptionKeys.ts"
 import { processSuite } from "./Processes.ts"
 import { requestLeaseSuite } from "./RequestLeases.ts"
@@ -63,6 +64,7 @@ export const suites = (name: string, store: Layer.Layer<Store | Deliveries, Stor
       generationSuite,
       deliverySuite,
       deliveryActSuite,
+      deliveryTickSuite,
       deliveryCrashSuite,
       circuitSuite,
       journalSuite,

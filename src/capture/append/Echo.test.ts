@@ -292,7 +292,7 @@ describe("echo", () => {
         description: "d",
         updated_at: at
       })
-      rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, next: null })
+      rig.api.intercept = (_, answer) => ({ ...answer, next: null })
       yield* backfilled(rig, pack("kept", "Kept", "1"), pack("changed", "Old", "1"), pack("gone", "Gone", "1"))
       const body = [pack("kept", "Kept", ""), pack("changed", "New", ""), pack("new", "Fresh", "")]
       yield* rig.write("replacePackages", {}, {

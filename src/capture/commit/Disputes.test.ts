@@ -1,6 +1,5 @@
 /** Contradicting copies of a record: neither is published before a refetch, or before a copy newer than both. */
 import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
 import { scenario } from "../../../test/support/capture/Rig.ts"
 import { refuse } from "../../../test/support/capture/ScriptedApi.ts"
 import { vanished } from "../../../test/support/capture/Waves.ts"
@@ -18,9 +17,7 @@ describe("Disputes", () => {
       yield* rig.put({ id: "b", title: "new" })
       rig.api.pageSize = 1
       rig.api.intercept = (request, answer) =>
-        Effect.succeed(
-          request.ids === null && request.cursor === "1" ? { ...answer, results: [older, ...answer.results] } : answer
-        )
+        request.ids === null && request.cursor === "1" ? { ...answer, results: [older, ...answer.results] } : answer
       yield* rig.poll
       const events = (yield* rig.events).filter((entry) => entry.id === "a")
       assert.deepStrictEqual(events.map((entry) => [entry.kind, JSON.parse(entry.after!).title]), [
@@ -41,8 +38,7 @@ describe("Disputes", () => {
         yield* copies.length === 1 ? rig.sweep : rig.poll
       }
       for (const copy of copies) {
-        rig.api.intercept = (request, answer) =>
-          Effect.succeed(request.ids === null ? { ...answer, results: [copy] } : answer)
+        rig.api.intercept = (request, answer) => request.ids === null ? { ...answer, results: [copy] } : answer
         yield* rig.poll
       }
       assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1", "updated 2", "updated 3"])
@@ -62,8 +58,7 @@ describe("Disputes", () => {
         yield* rig.poll
       }
       for (const copy of copies) {
-        rig.api.intercept = (request, answer) =>
-          Effect.succeed(request.ids === null ? { ...answer, results: [copy] } : answer)
+        rig.api.intercept = (request, answer) => request.ids === null ? { ...answer, results: [copy] } : answer
         yield* rig.poll
       }
       assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1", "deleted 2", "created 3", "deleted 4"])
@@ -81,7 +76,7 @@ describe("Disputes", () => {
       }
       const [first, deleted, restored] = copies
       for (const results of [[restored, first], [deleted]]) {
-        rig.api.intercept = (request, answer) => Effect.succeed(request.ids === null ? { ...answer, results } : answer)
+        rig.api.intercept = (request, answer) => request.ids === null ? { ...answer, results } : answer
         yield* rig.poll
       }
       assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1"])
@@ -99,11 +94,10 @@ describe("Disputes", () => {
       yield* rig.put({ id: "r", title: "last", color: "red", changed_at: null })
       // the refetch stages the last state, because it changes a value from null; then the old copy is read again
       for (const _ of [1, 2]) {
-        rig.api.intercept = (request, answer) =>
-          Effect.succeed(request.ids === null ? { ...answer, results: [older] } : answer)
+        rig.api.intercept = (request, answer) => request.ids === null ? { ...answer, results: [older] } : answer
         yield* rig.poll
       }
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.sweep
       const titles = (yield* rig.events).filter(({ id }) => id === "r").map(({ after }) => JSON.parse(after!).title)
       assert.deepStrictEqual(titles, ["first", null, "last"])
@@ -111,16 +105,12 @@ describe("Disputes", () => {
 
   it.effect("of two different copies on one page neither is published, only the refetched one (P3)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "zero" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill({ id: "zero" })
       yield* rig.put({ id: "a", title: "now" })
       rig.api.intercept = (request, answer) =>
-        Effect.succeed(
-          request.ids === null
-            ? { ...answer, results: [...answer.results, { ...rig.api.rows.get("a")!.row, title: "before" }] }
-            : answer
-        )
+        request.ids === null
+          ? { ...answer, results: [...answer.results, { ...rig.api.rows.get("a")!.row, title: "before" }] }
+          : answer
       yield* rig.poll
       const events = (yield* rig.events).filter((entry) => entry.id === "a")
       assert.deepStrictEqual(events.map((entry) => JSON.parse(entry.after!).title), ["now"])
@@ -139,7 +129,7 @@ describe("Disputes", () => {
       yield* rig.poll
       rig.api.vanish("a")
       rig.api.intercept = (request, answer) =>
-        Effect.succeed(request.ids === null ? { ...answer, results: [...answer.results, live] } : answer)
+        request.ids === null ? { ...answer, results: [...answer.results, live] } : answer
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
@@ -156,10 +146,9 @@ describe("Disputes", () => {
       yield* rig.poll
       const comeBack = yield* vanished(rig, ["r"])
       comeBack()
-      rig.api.intercept = (request, answer) =>
-        Effect.succeed(request.ids === null ? { ...answer, results: [old] } : answer)
+      rig.api.intercept = (request, answer) => request.ids === null ? { ...answer, results: [old] } : answer
       yield* rig.poll
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.poll
       const titles = (yield* rig.events).filter(({ id }) => id === "r")
         .map(({ after, kind }) => [kind, after === null ? null : JSON.parse(after).title])
@@ -179,11 +168,13 @@ describe("Disputes", () => {
       yield* rig.flag("a")
       yield* rig.poll
       rig.api.vanish("a")
-      rig.api.intercept = (request, answer) =>
-        Effect.succeed({ ...answer, results: request.ids === null ? [...answer.results, live] : [] })
+      rig.api.intercept = (request, answer) => ({
+        ...answer,
+        results: request.ids === null ? [...answer.results, live] : []
+      })
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, { a: "disputed" })
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.wait("20 minutes")
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, {})
@@ -192,17 +183,14 @@ describe("Disputes", () => {
 
   it.effect("without controls, disputes about existing records are resolved, and one about a missing record stays pending (P3)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", title: "A" })
-      yield* rig.put({ id: "b", title: "B" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill({ id: "a", title: "A" }, { id: "b", title: "B" })
       yield* rig.put({ id: "a", title: "A now" })
       yield* rig.put({ id: "b", title: "B now" })
       const [a, b] = ["a", "b"].map((id) => structuredClone(rig.api.rows.get(id)!.row))
       rig.api.intercept = (request, answer) => {
-        if (request.ids !== null) return Effect.succeed(answer)
+        if (request.ids !== null) return answer
         rig.api.vanish("b")
-        return Effect.succeed({ ...answer, results: [a, { ...a, title: "A then" }, b, { ...b, title: "B then" }] })
+        return { ...answer, results: [a, { ...a, title: "A then" }, b, { ...b, title: "B then" }] }
       }
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, { b: "disputed" })
@@ -225,10 +213,10 @@ describe("Disputes", () => {
         yield* rig.wait("1 minute")
         yield* rig.put({ id: "a", title: "A2" })
         rig.api.intercept = (request, answer) =>
-          request.ids === null ? Effect.succeed({ ...answer, results: [...answer.results, older] }) : refuse(reason)
+          request.ids === null ? { ...answer, results: [...answer.results, older] } : refuse(reason)
         yield* rig.poll
         assert.deepStrictEqual(yield* rig.pending, { a: "disputed" })
-        rig.api.intercept = (_, answer) => Effect.succeed(answer)
+        rig.api.intercept = (_, answer) => answer
         yield* rig.poll
         assert.deepStrictEqual(yield* rig.pending, {})
         assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
@@ -242,8 +230,10 @@ describe("Disputes", () => {
       yield* rig.sweep
       const older = structuredClone(rig.api.rows.get("a")!.row)
       const showing = (...copies: ReadonlyArray<unknown>) => {
-        rig.api.intercept = (request, answer) =>
-          Effect.succeed({ ...answer, results: request.ids === null ? [...answer.results, ...copies] : [] })
+        rig.api.intercept = (request, answer) => ({
+          ...answer,
+          results: request.ids === null ? [...answer.results, ...copies] : []
+        })
       }
       yield* rig.wait("1 minute")
       yield* rig.put({ id: "a", title: "A2" })
@@ -273,13 +263,13 @@ describe("Disputes", () => {
       yield* rig.put({ id: "a", title: "A" })
       rig.api.intercept = (request, answer) => {
         if (request.ids === null) rig.api.vanish("a")
-        return Effect.succeed({
+        return {
           ...answer,
           results: answer.results.flatMap((row) => [row, { ...row as object, title: "B" }])
-        })
+        }
       }
       yield* rig.poll
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.wait("20 minutes")
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, { a: "disputed" })

@@ -78,7 +78,7 @@ const apply = Effect.fnUntraced(function*(rig: Rig, step: Step, memory: Map<stri
       for (const { id } of yield* rig.holds) yield* rig[step.on](id)
       return
     case "clear":
-      api.intercept = (_, answer) => Effect.succeed(answer)
+      api.intercept = (_, answer) => answer
       api.meanwhile = () => {}
       return
     case "move":
@@ -95,29 +95,29 @@ const apply = Effect.fnUntraced(function*(rig: Rig, step: Step, memory: Map<stri
         for (const row of answer.results) shown.add((row as Row).id)
         const first = request.cursor === null ? 0 : Number.parseInt(request.cursor, 10)
         if (step.kind === "filterEmpty") {
-          return Effect.succeed(request.ids === null ? answer : { ...answer, results: [] })
+          return request.ids === null ? answer : { ...answer, results: [] }
         }
-        if (first !== step.page || request.ids !== null) return Effect.succeed(answer)
+        if (first !== step.page || request.ids !== null) return answer
         switch (step.kind) {
           case "broken":
             return refuse(new Transient({ code: null, message: "502" }))
           case "expired":
             return refuse(new Rejected({ code: null, message: "400" }))
           case "skipped":
-            return Effect.succeed({ ...answer, results: answer.results.slice(1) })
+            return { ...answer, results: answer.results.slice(1) }
           case "empty":
-            return Effect.succeed({ ...answer, results: [], next: null })
+            return { ...answer, results: [], next: null }
           case "repeated":
-            return Effect.succeed({ ...answer, results: [...answer.results, ...answer.results] })
+            return { ...answer, results: [...answer.results, ...answer.results] }
           case "stale":
             // P3: an older copy of a record that this run has already read. An older copy before the newer one, with
             // the same changed_at, cannot be distinguished from a change.
-            return Effect.succeed({
+            return {
               ...answer,
               results: [...answer.results, ...[...shown].flatMap((id) => memory.get(id) ?? []).slice(0, 1)]
-            })
+            }
           default:
-            return Effect.succeed({ ...answer, results: [{ title: "without id" }, ...answer.results] })
+            return { ...answer, results: [{ title: "without id" }, ...answer.results] }
         }
       }
       return

@@ -137,9 +137,7 @@ describe("Processing", () => {
 
   it.effect("a change and a redaction that is switched off between two polls give one update with the change (V2)", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b"]) yield* rig.put({ id, ...row })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill(...["a", "b"].map((id) => ({ id, ...row })))
       yield* rig.put({ id: "a", ...changed })
       yield* rigWith(rig, byRules({})).poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
@@ -151,9 +149,7 @@ describe("Processing", () => {
   it.effect("a change that was held before redaction was switched on is released redacted, and the rules are stored (V1)", () =>
     scenario(function*(rig) {
       const ids = Array.from({ length: 12 }, (_, index) => `r${index}`)
-      for (const id of ids) yield* rig.put({ id, ...row })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill(...ids.map((id) => ({ id, ...row })))
       for (const id of ids) yield* rig.put({ id, ...row, outcome: null })
       yield* rig.poll
       const [hold] = yield* rig.holds

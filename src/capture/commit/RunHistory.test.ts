@@ -25,9 +25,7 @@ const short = ({ kind, outcome, published }: EndedRun) => [
 describe("the history of a stream's runs", () => {
   it.effect("has each run that found something, with what it read and published", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b", "c"]) yield* rig.put({ id, outcome: "PENDING" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill(...["a", "b", "c"].map((id) => ({ id, outcome: "PENDING" })))
       yield* rig.put({ id: "a", outcome: "DECLINED" })
       yield* rig.put({ id: "d", outcome: "PENDING" })
       yield* rig.flag("b")
@@ -99,7 +97,7 @@ describe("the history of a stream's runs", () => {
       yield* rig.poll
       yield* rig.put({ id: "a", outcome: "PENDING" })
       rig.api.intercept = ({ cursor }, answer) =>
-        Effect.succeed(cursor === null ? { ...answer, next: "1" } : { ...answer, results: [], next: null })
+        cursor === null ? { ...answer, next: "1" } : { ...answer, results: [], next: null }
       yield* rig.poll
       assert.deepStrictEqual(short((yield* history(rig))[0]!), ["poll", "complete", "1 0 0"])
     }))
@@ -111,7 +109,7 @@ describe("the history of a stream's runs", () => {
       let message = "502"
       api.pageSize = 1
       api.intercept = ({ cursor }, answer) =>
-        cursor === null ? Effect.succeed({ ...answer, next: "1" }) : refuse(new Transient({ code: null, message }))
+        cursor === null ? { ...answer, next: "1" } : refuse(new Transient({ code: null, message }))
       yield* TestClock.adjust("3 minutes")
       message = "503"
       yield* TestClock.adjust("10 minutes")
@@ -123,7 +121,7 @@ describe("the history of a stream's runs", () => {
       assert.isAbove(failing!.count, 2)
       assert.isAtLeast(failed!.endedAt - failed!.startedAt, 3 * minute)
       // after a poll that works, a failure is another entry
-      api.intercept = (_, answer) => Effect.succeed(answer)
+      api.intercept = (_, answer) => answer
       yield* TestClock.adjust("30 minutes")
       api.intercept = () => refuse(new Forbidden({ code: "X", message: "not allowed" }))
       yield* TestClock.adjust("40 minutes")
@@ -142,7 +140,7 @@ describe("the history of a stream's runs", () => {
       const key = { integration, model } as const
       api.pageSize = 1
       api.intercept = ({ cursor, updatedAfter }, answer) =>
-        updatedAfter === null && cursor !== null ? Effect.never : Effect.succeed(answer)
+        updatedAfter === null && cursor !== null ? Effect.never : answer
       yield* execute(key, { kind: "sweep" })
       yield* TestClock.adjust("1 second")
       assert.strictEqual((yield* stateOf(model)).sweep?.pages, 1)

@@ -12,21 +12,20 @@ import { SeededRandom } from "../../sandbox/world/SeededRandom.ts"
 const respell = (rig: Rig, spelling: Spelling): Set<unknown> => {
   const parsed = new Set<unknown>()
   const random = new SeededRandom(1)
-  rig.api.intercept = (_, answer) =>
-    Effect.succeed({
-      ...answer,
-      results: answer.results.map((value) => {
-        const bytes = Buffer.from(spell(value, random, spelling))
-        const row = new RawRow(bytes, scanValue(bytes, 0)!)
-        Object.defineProperty(row, "value", {
-          get: () => {
-            parsed.add(row.id)
-            return value
-          }
-        })
-        return row
+  rig.api.intercept = (_, answer) => ({
+    ...answer,
+    results: answer.results.map((value) => {
+      const bytes = Buffer.from(spell(value, random, spelling))
+      const row = new RawRow(bytes, scanValue(bytes, 0)!)
+      Object.defineProperty(row, "value", {
+        get: () => {
+          parsed.add(row.id)
+          return value
+        }
       })
+      return row
     })
+  })
   return parsed
 }
 

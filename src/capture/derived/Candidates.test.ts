@@ -177,10 +177,7 @@ describe("candidates", () => {
   it.effect("of two copies with the same changed_at, the one of the smallest application id counts, and each application is refetched once (N5)", () =>
     scenario(function*(rig) {
       yield* rig.put(control)
-      yield* rig.put({ id: "a", candidate: shown("c", "1", 0) })
-      yield* rig.put({ id: "b", candidate: shown("c", "1", 0) })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill({ id: "a", candidate: shown("c", "1", 0) }, { id: "b", candidate: shown("c", "1", 0) })
       yield* rig.put({ id: "b", candidate: shown("c", "B", 1) })
       yield* rig.poll
       yield* rig.wait("1 minute")

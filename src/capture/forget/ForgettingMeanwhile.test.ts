@@ -144,7 +144,7 @@ describe("forgetting a person", () => {
       const process = yield* startProcess
       applications.vanish("a-ann")
       applications.intercept = (request, answer) =>
-        request.ids === null ? Effect.succeed(answer) : Effect.delay(Effect.succeed(answer), "30 seconds")
+        request.ids === null ? answer : Effect.delay(Effect.succeed(answer), "30 seconds")
       const sweep = yield* Effect.forkChild(process.capture.sweep({ integration, model: "ats.application" }))
       yield* TestClock.adjust("10 seconds")
       yield* forgetNow(process, { integration, model: "ats.application", id: "a-ann" })

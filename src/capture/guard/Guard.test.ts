@@ -102,12 +102,12 @@ describe("Guard", () => {
       rig.api.intercept = (request, answer) =>
         request.ids !== null && ++requests > 1
           ? refuse(new Transient({ code: null, message: "502" }))
-          : Effect.succeed(answer)
+          : answer
       yield* Effect.flip(rig.confirm)
       yield* rig.poll
       assert.deepStrictEqual(yield* published(rig), {})
       assert.strictEqual((yield* hold(rig)).rows, 248)
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.confirm
       yield* rig.poll
       assert.deepStrictEqual((yield* rig.holds).map(({ rows }) => rows), [450])
@@ -207,7 +207,7 @@ describe("Guard", () => {
         yield* rig.sweep
         assert.deepStrictEqual(yield* rig.pending, waiting)
         yield* rig.poll
-        rig.api.intercept = (_, answer) => Effect.succeed(answer)
+        rig.api.intercept = (_, answer) => answer
         yield* rig.poll
         assert.deepStrictEqual(yield* rig.pending, waiting)
         assert.deepStrictEqual(yield* published(rig), {})
@@ -217,14 +217,14 @@ describe("Guard", () => {
       filled(10, function*(rig, ids) {
         const older = yield* oldCopy(rig, ids, false)
         rig.api.intercept = (request, answer) =>
-          request.ids === null ? older(request, answer) : Effect.succeed({ ...answer, results: [] })
+          request.ids === null ? older(request, answer) : { ...answer, results: [] }
         yield* rig.poll
         const { id, rows } = yield* hold(rig)
         assert.strictEqual(rows, 5)
         yield* (rejected ? rig.reject(id) : rig.approve(id))
         assert.strictEqual((yield* rig.pending)[ids[0]!], "disputed")
         assert.deepStrictEqual(yield* published(rig), rejected ? {} : { deleted: 4 })
-        rig.api.intercept = (_, answer) => Effect.succeed(answer)
+        rig.api.intercept = (_, answer) => answer
         yield* rig.poll
         yield* rig.poll
         assert.deepStrictEqual(yield* published(rig), rejected ? {} : { deleted: 5 })
@@ -243,9 +243,9 @@ describe("Guard", () => {
       assert.deepStrictEqual(yield* rig.pending, waiting)
       yield* rig.wait("25 hours")
       rig.api.intercept = (request, answer) =>
-        Effect.succeed(request.ids === null ? { ...answer, results: [...answer.results, older] } : answer)
+        request.ids === null ? { ...answer, results: [...answer.results, older] } : answer
       yield* rig.poll
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       for (let cycle = 0; cycle < 2; cycle++) {
         yield* rig.sweep
         yield* rig.wait("11 minutes")
@@ -303,10 +303,10 @@ describe("Guard", () => {
       yield* each(ids.slice(0, 200), rig.flag)
       rig.api.pageSize = 10
       rig.api.intercept = (request, answer) =>
-        request.cursor === "150" ? refuse(new Transient({ code: null, message: "502" })) : Effect.succeed(answer)
+        request.cursor === "150" ? refuse(new Transient({ code: null, message: "502" })) : answer
       yield* Effect.flip(rig.poll)
       assert.deepStrictEqual(yield* published(rig), {})
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.poll
       assert.deepStrictEqual(yield* published(rig), {})
       assert.strictEqual((yield* hold(rig)).rows, 200)
@@ -377,7 +377,7 @@ describe("Guard", () => {
       for (const id of ids.slice(0, 2)) rig.api.vanish(id)
       rig.api.intercept = (request, answer) =>
         request.ids === null
-          ? Effect.succeed(answer)
+          ? answer
           : refuse(new Forbidden({ code: null, message: "403" }))
       yield* rig.wait("1 hour")
       yield* rig.sweep

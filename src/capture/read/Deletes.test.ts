@@ -11,18 +11,16 @@ const minute = 60_000
 describe("Deletes", () => {
   it.effect("a delete staged by an unfinished poll is released by the next poll, with the latest content as `before` (D1, X17, D20)", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "old" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill(...["a", "b", "c"].map((id) => ({ id, title: "old" })))
       yield* rig.flag("a")
       yield* rig.put({ id: "b", title: "new" })
       rig.api.pageSize = 1
       rig.api.intercept = (request, answer) =>
-        request.cursor === "1" ? refuse(new Transient({ code: null, message: "502" })) : Effect.succeed(answer)
+        request.cursor === "1" ? refuse(new Transient({ code: null, message: "502" })) : answer
       yield* Effect.flip(rig.poll)
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
       assert.deepStrictEqual(yield* rig.pending, { a: "staged" })
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.poll
       const [, deleted] = (yield* rig.events).filter((entry) => entry.id === "a")
       assert.strictEqual(deleted!.kind, "deleted")
@@ -57,9 +55,9 @@ describe("Deletes", () => {
       yield* rig.put({ id: "b" })
       yield* rig.wait("10 minutes")
       rig.api.intercept = (request, page) =>
-        Effect.succeed(request.cursor === null ? page : { ...page, serverTime: page.serverTime! + 24 * 60 * minute })
+        request.cursor === null ? page : { ...page, serverTime: page.serverTime! + 24 * 60 * minute }
       yield* rig.sweep
-      rig.api.intercept = (_, page) => Effect.succeed(page)
+      rig.api.intercept = (_, page) => page
       yield* rig.wait("1 minute")
       yield* rig.put({ id: "c", title: "x" })
       yield* rig.flag("c")
@@ -72,9 +70,7 @@ describe("Deletes", () => {
       yield* rig.put({ id: "a", outcome: "HIRED", title: "x" })
       yield* rig.put({ id: "b", outcome: "PENDING", title: "x" })
       // If these two were the only records, the guard would hold their deletes.
-      for (const id of ["c", "d"]) yield* rig.put({ id, outcome: "PENDING", title: "x" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill(...["c", "d"].map((id) => ({ id, outcome: "PENDING", title: "x" })))
       yield* rig.flag("a")
       yield* rig.flag("b")
       yield* rig.poll
@@ -98,9 +94,7 @@ describe("Deletes", () => {
 
   it.effect("a deleted record whose fields turn null is neither updated nor created (D11)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", title: "x" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill({ id: "a", title: "x" })
       yield* rig.flag("a")
       yield* rig.poll
       yield* rig.wait("14 days")
@@ -117,9 +111,7 @@ describe("Deletes", () => {
   it.effect("a record's content is removed from the log once the API shows it erased, in whatever way (D11, D23)", () =>
     scenario(function*(rig) {
       const contents = Effect.map(rig.events, (entries) => entries.map(({ after, id }) => `${id} ${after !== null}`))
-      for (const id of ["early", "late", "live", "kept", "y", "z"]) yield* rig.put({ id, title: "x" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill(...["early", "late", "live", "kept", "y", "z"].map((id) => ({ id, title: "x" })))
       for (const id of ["early", "late", "kept"]) yield* rig.flag(id)
       rig.api.rows.get("early")!.row = { ...rig.api.rows.get("early")!.row, title: null }
       yield* rig.put({ id: "live", title: null })
@@ -137,9 +129,7 @@ describe("Deletes", () => {
 
   it.effect("a live record whose content is empty is deleted with reason erased, and created again when its content returns (D23)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", title: "x" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill({ id: "a", title: "x" })
       yield* rig.put({ id: "a", title: null })
       yield* rig.poll
       const deleted = (yield* rig.events).at(-1)!
@@ -154,18 +144,16 @@ describe("Deletes", () => {
 
   it.effect("a record that is restored before its delete is released is not published as deleted (D10)", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "x" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill(...["a", "b", "c"].map((id) => ({ id, title: "x" })))
       yield* rig.flag("a")
       rig.api.pageSize = 1
       rig.api.intercept = (request, answer) =>
-        request.cursor === "1" ? refuse(new Transient({ code: null, message: "502" })) : Effect.succeed(answer)
+        request.cursor === "1" ? refuse(new Transient({ code: null, message: "502" })) : answer
       yield* Effect.flip(rig.poll)
       assert.deepStrictEqual(yield* rig.pending, { a: "staged" })
       yield* rig.wait("1 minute")
       yield* rig.put({ id: "a", title: "y", remote_deleted_at: null })
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
       assert.deepStrictEqual(yield* rig.pending, {})

@@ -153,9 +153,9 @@ describe("lateness", () => {
       yield* rig.wait("1 day")
       yield* rig.put({ id: "zero", title: "y" })
       yield* rig.wait("2 days")
-      rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [] })
+      rig.api.intercept = (_, answer) => ({ ...answer, results: [] })
       yield* rig.poll
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.wait("1 minute")
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("zero"), ["created 1", "updated 2"])

@@ -1,33 +1,24 @@
 /** `assessment.package`, a list that the API only returns as a whole. */
 import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
 import { type Rig, scenario as scenarioOf } from "../../../test/support/capture/Rig.ts"
 import type { ScriptedApi } from "../../../test/support/capture/ScriptedApi.ts"
 
 /** Rows of packages have none of the timestamps that lists with `updated_after` have. The API ignores `ids`. */
-const plainly = (api: ScriptedApi) => {
+const plainRows = ({ rows }: ScriptedApi) => {
   const keep = new Set(["id", "name", "type", "updated_at"])
-  api.intercept = (_, answer) =>
-    Effect.succeed({
-      ...answer,
-      results: [...api.rows.values()].map(({ row }) =>
-        Object.fromEntries(Object.entries(row).filter(([key]) => keep.has(key)))
-      )
-    })
+  return [...rows.values()].map(({ row }) => Object.fromEntries(Object.entries(row).filter(([key]) => keep.has(key))))
 }
 
 const scenario = (test: (rig: Rig) => ReturnType<Parameters<typeof scenarioOf>[0]>) =>
   scenarioOf((rig) => {
-    plainly(rig.api)
+    rig.api.intercept = (_, answer) => ({ ...answer, results: plainRows(rig.api) })
     return test(rig)
   }, { model: "assessment.package" })
 
 describe("assessment packages", () => {
   it.effect("packages of the first run are old, later ones are new, and no package is requested by id", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", name: "Typing" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill({ id: "a", name: "Typing" })
       yield* rig.put({ id: "b", name: "Logic" })
       yield* rig.put({ id: "a", name: "Typing fast" })
       yield* rig.sweep
@@ -44,11 +35,7 @@ describe("assessment packages", () => {
       for (const id of ["a", "b", "c", "d", "e"]) yield* rig.put({ id, name: "1" })
       yield* rig.sweep
       const { intercept } = rig.api
-      rig.api.intercept = (request, answer) =>
-        Effect.map(
-          intercept(request, answer),
-          (page) => ({ ...page, results: [...page.results, { id: "a", name: "2" }] })
-        )
+      rig.api.intercept = (_, answer) => ({ ...answer, results: [...plainRows(rig.api), { id: "a", name: "2" }] })
       yield* rig.wait("1 minute")
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.pending, { a: "disputed" })

@@ -17,9 +17,7 @@ const moveToEnd = ({ api }: Rig, now: number, id: string) => {
 
 /** Puts three records a minute after the backfill; a poll reads them on three pages. */
 const putOnThreePages = Effect.fnUntraced(function*(rig: Rig) {
-  yield* rig.put({ id: "zero" })
-  yield* rig.sweep
-  yield* rig.wait("1 minute")
+  yield* rig.backfill({ id: "zero" })
   for (const id of ["a", "b", "c"]) yield* rig.put({ id })
   rig.api.pageSize = 1
 })
@@ -46,8 +44,10 @@ describe("Poll", () => {
   it.effect("the watermark is the Date of the first response, however long the poll takes (W1)", () =>
     scenario(function*(rig) {
       yield* putOnThreePages(rig)
-      rig.api.intercept = (request, answer) =>
-        Effect.succeed({ ...answer, serverTime: answer.serverTime! + Number(request.cursor ?? 0) * 10_000 })
+      rig.api.intercept = (request, answer) => ({
+        ...answer,
+        serverTime: answer.serverTime! + Number(request.cursor ?? 0) * 10_000
+      })
       yield* rig.poll
       assert.strictEqual((yield* rig.state).watermark, start + minute - 1000)
     }))
@@ -104,10 +104,10 @@ describe("Poll", () => {
       yield* rig.wait("2 days")
       rig.api.pageSize = 2
       rig.api.intercept = (request, answer) =>
-        Effect.succeed(request.cursor === "2" ? { ...answer, results: answer.results.slice(1) } : answer)
+        request.cursor === "2" ? { ...answer, results: answer.results.slice(1) } : answer
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("b"), [])
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.wait("1 minute")
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
@@ -163,10 +163,7 @@ describe("Poll", () => {
 
   it.effect("timestamps that are in the future, null or earlier than before do not affect the watermark and lose no change (W7)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", changed_at: "2031-01-01T00:00:00.000Z" })
-      yield* rig.put({ id: "b", changed_at: null })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill({ id: "a", changed_at: "2031-01-01T00:00:00.000Z" }, { id: "b", changed_at: null })
       yield* rig.put({ id: "a", outcome: "HIRED", changed_at: "2026-02-01T00:00:00.000Z" })
       yield* rig.put({ id: "b", outcome: "HIRED", changed_at: null })
       yield* rig.poll
@@ -182,7 +179,7 @@ describe("Poll", () => {
       yield* rig.sweep
       const before = yield* rig.state
       yield* rig.wait("1 minute")
-      rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, next: "0" })
+      rig.api.intercept = (_, answer) => ({ ...answer, next: "0" })
       const error = yield* Effect.flip(rig.poll)
       assert.include(String(error), "cursor")
       assert.strictEqual((yield* rig.state).watermark, before.watermark)
@@ -193,7 +190,7 @@ describe("Poll", () => {
       yield* rig.put({ id: "a" })
       yield* rig.sweep
       let count = 0
-      rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: `c${count++}` })
+      rig.api.intercept = (_, answer) => ({ ...answer, results: [], next: `c${count++}` })
       assert.include(String(yield* Effect.flip(rig.poll)), "no new row")
       assert.isBelow(count, 200)
     }))
@@ -213,7 +210,7 @@ describe("Poll", () => {
       yield* putOnThreePages(rig)
       let refused = false
       rig.api.intercept = (request, answer) => {
-        if (request.cursor !== "1" || refused) return Effect.succeed(answer)
+        if (request.cursor !== "1" || refused) return answer
         refused = true
         return refuse(new Rejected({ code: "PLATFORM.INPUT_INVALID", message: "400" }))
       }
@@ -226,7 +223,7 @@ describe("Poll", () => {
     scenario(function*(rig) {
       yield* putOnThreePages(rig)
       rig.api.intercept = (request, answer) =>
-        Effect.succeed(request.cursor === null ? { ...answer, results: [], next: "0x0" } : answer)
+        request.cursor === null ? { ...answer, results: [], next: "0x0" } : answer
       yield* rig.poll
       for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
     }))
@@ -240,29 +237,27 @@ describe("Poll", () => {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id })
       rig.api.pageSize = 1
       rig.api.intercept = (request, answer) =>
-        request.cursor === "2" ? refuse(new Transient({ code: null, message: "502" })) : Effect.succeed(answer)
+        request.cursor === "2" ? refuse(new Transient({ code: null, message: "502" })) : answer
       yield* Effect.flip(rig.poll)
       assert.strictEqual((yield* rig.state).watermark, before.watermark)
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.poll
       for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
     }))
 
   it.effect("a change to or from null is published at the end of its run, a plain change at once", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "x", source: "y" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill(...["a", "b", "c"].map((id) => ({ id, title: "x", source: "y" })))
       yield* rig.put({ id: "a", title: null, source: "y" })
       yield* rig.put({ id: "b", title: "z", source: "y" })
       rig.api.pageSize = 2
       rig.api.intercept = (request, answer) =>
-        request.cursor === null ? Effect.succeed(answer) : refuse(new Transient({ code: null, message: "502" }))
+        request.cursor === null ? answer : refuse(new Transient({ code: null, message: "502" }))
       yield* Effect.flip(rig.poll)
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "updated 2"])
       assert.deepStrictEqual(yield* rig.pending, { a: "staged" })
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.poll
       const last = (yield* rig.events).at(-1)!
       assert.deepStrictEqual(JSON.parse(last.changes), [{ path: "/title", before: "x", after: null }])
@@ -290,12 +285,12 @@ describe("Poll", () => {
 
   it.effect("a record without an id is quarantined, and the other rows of the page are committed (S1)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "zero" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill({ id: "zero" })
       yield* rig.put({ id: "a" })
-      rig.api.intercept = (_, answer) =>
-        Effect.succeed({ ...answer, results: [{ title: "without id" }, null, 7, { id: 12 }, ...answer.results] })
+      rig.api.intercept = (_, answer) => ({
+        ...answer,
+        results: [{ title: "without id" }, null, 7, { id: 12 }, ...answer.results]
+      })
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
       const { rowCounts } = (yield* rig.state).lastPoll!
@@ -305,15 +300,12 @@ describe("Poll", () => {
   it.effect("a record that is nested too deeply is quarantined, and the other rows of the page are committed (S1)", () =>
     scenario(function*(rig) {
       const nested = (levels: number) => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`)
-      yield* rig.put({ id: "zero" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill({ id: "zero" })
       yield* rig.put({ id: "a", custom_fields: nested(98) })
-      rig.api.intercept = (_, answer) =>
-        Effect.succeed({
-          ...answer,
-          results: [{ id: "b", custom_fields: nested(2_000) }, nested(2_000), ...answer.results]
-        })
+      rig.api.intercept = (_, answer) => ({
+        ...answer,
+        results: [{ id: "b", custom_fields: nested(2_000) }, nested(2_000), ...answer.results]
+      })
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
       assert.strictEqual((yield* rig.state).lastPoll!.rowCounts.quarantined, 2)
@@ -321,9 +313,7 @@ describe("Poll", () => {
 
   it.effect("a different order of keys or of a set-like array, or a changed_at alone, is not a change (S4, N2)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", interviews: [{ id: "1", title: "x" }, { id: "2", title: "y" }], title: "t" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
+      yield* rig.backfill({ id: "a", interviews: [{ id: "1", title: "x" }, { id: "2", title: "y" }], title: "t" })
       yield* rig.put({ title: "t", id: "a", interviews: [{ title: "y", id: "2" }, { id: "1", title: "x" }] })
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])

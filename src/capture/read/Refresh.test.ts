@@ -148,12 +148,11 @@ describe("Refresh", () => {
       yield* put("ats.application", application("a", { job: job("Architect") }))
       yield* put("ats.application", application("b", { job: job("Architect") }), true)
       // the first process ends before the response to the refresh arrives
-      apis["ats.application"].intercept = (request, answer) =>
-        request.ids === null ? Effect.succeed(answer) : Effect.never
+      apis["ats.application"].intercept = (request, answer) => request.ids === null ? answer : Effect.never
       yield* running(TestClock.adjust("3 minutes"))
       const stale = Effect.map(store.counts, (counts) => counts.map((count) => count.stale))
       assert.deepStrictEqual(yield* stale, [1, 0, 0])
-      apis["ats.application"].intercept = (_, answer) => Effect.succeed(answer)
+      apis["ats.application"].intercept = (_, answer) => answer
       yield* running(TestClock.adjust("3 minutes"))
       assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill", "updated refresh"])
       assert.deepStrictEqual(yield* stale, [0, 0, 0])
@@ -169,7 +168,7 @@ describe("Refresh", () => {
         yield* put("ats.offer", offer("o", { application: { job: job("Architect") } }), true)
         apis["ats.offer"].intercept = Effect.fnUntraced(function*(request, answer) {
           if (request.ids === null) return answer
-          apis["ats.offer"].intercept = (_, answer) => Effect.succeed(answer)
+          apis["ats.offer"].intercept = (_, answer) => answer
           yield* put("ats.application", application("a", { job: job("Director") }))
           yield* put("ats.offer", offer("o", { application: { job: job("Director") } }), true)
           return yield* Effect.delay(Effect.succeed(answer), "3 minutes")
@@ -183,7 +182,7 @@ describe("Refresh", () => {
     scenario(function*({ apis, put, running, seen }) {
       for (const id of ["a", "b", "c"]) yield* put("ats.application", application(id))
       apis["ats.application"].intercept = (request, answer) =>
-        Effect.succeed(request.ids === null ? answer : { ...answer, results: [] })
+        request.ids === null ? answer : { ...answer, results: [] }
       const store = yield* Store
       yield* running(Effect.gen(function*() {
         yield* TestClock.adjust("10 minutes")
@@ -264,7 +263,7 @@ describe("Refresh", () => {
         yield* put("ats.application", { id: first!, job: job("Architect") })
         for (const id of others) yield* put("ats.application", { id, job: job("Architect") }, true)
         apis["ats.application"].intercept = (request, answer) =>
-          request.ids === null ? Effect.succeed(answer) : Effect.delay(Effect.succeed(answer), "10 seconds")
+          request.ids === null ? answer : Effect.delay(Effect.succeed(answer), "10 seconds")
         yield* TestClock.adjust("12 minutes")
         const requests = requestsFor("ats.application", from)
         assert.strictEqual(requests.length, Math.ceil(10_000 / 248))

@@ -194,7 +194,7 @@ describe("Sweep", () => {
     scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c"])
       rig.api.intercept = (request, answer) =>
-        Effect.succeed(request.ids === null ? { ...answer, results: answer.results.slice(1) } : answer)
+        request.ids === null ? { ...answer, results: answer.results.slice(1) } : answer
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.pending, {})
     }))
@@ -205,10 +205,10 @@ describe("Sweep", () => {
       rig.api.vanish("d")
       rig.api.pageSize = 1
       rig.api.intercept = (request, answer) =>
-        request.cursor === "2" ? refuse(new Transient({ code: null, message: "500" })) : Effect.succeed(answer)
+        request.cursor === "2" ? refuse(new Transient({ code: null, message: "500" })) : answer
       yield* Effect.flip(rig.sweep)
       assert.deepStrictEqual(yield* rig.pending, {})
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       const before = rig.api.requests.length
       yield* rig.sweep
       assert.strictEqual(rig.api.requests[before]!.cursor, "2")
@@ -218,7 +218,7 @@ describe("Sweep", () => {
   it.effect("an API that returns [] for every request causes no absences, because the controls are missing too (D5)", () =>
     scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c"])
-      rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: null })
+      rig.api.intercept = (_, answer) => ({ ...answer, results: [], next: null })
       yield* rig.sweep
       yield* rig.poll
       // No control is left: the records are listed as unconfirmed, and the next observation cancels their absence.
@@ -229,7 +229,7 @@ describe("Sweep", () => {
       yield* rig.wait("1 hour")
       yield* rig.sweep
       assert.isTrue((yield* store.pendingRows({ limit: 10 })).every((row) => row.confirmations === 0))
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.strictEqual((yield* rig.events).length, 3)
@@ -246,7 +246,7 @@ describe("Sweep", () => {
       scenario(function*(rig) {
         yield* backfill(rig, ["a", "b", "c"])
         rig.api.vanish("b")
-        rig.api.intercept = (request, answer) => request.ids === null ? Effect.succeed(answer) : refuse(reason)
+        rig.api.intercept = (request, answer) => request.ids === null ? answer : refuse(reason)
         yield* rig.sweep
         yield* isOnlyShown(rig, ["b"])
       }))
@@ -258,12 +258,12 @@ describe("Sweep", () => {
       rig.api.vanish("b")
       rig.api.intercept = (request, answer) =>
         request.ids === null
-          ? Effect.succeed(answer)
+          ? answer
           : refuse(new RateLimited({ code: null, message: "429", retryAfter: 1000 }))
       yield* Effect.flip(rig.sweep)
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.strictEqual((yield* rig.state).sweep?.phase, "confirm")
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.pending, { b: "absent" })
     }))
@@ -287,7 +287,7 @@ describe("Sweep", () => {
         assert.deepStrictEqual(yield* rig.confirmations, { b: 1, d: 1 })
         rig.api.rows.set("b", b)
         rig.api.intercept = (request, answer) =>
-          Effect.succeed(request.ids === null ? answer : { ...answer, results: answered(answer.results) })
+          request.ids === null ? answer : { ...answer, results: answered(answer.results) }
         yield* rig.wait("1 hour")
         yield* rig.confirm
         assert.deepStrictEqual(yield* rig.confirmations, { d: 1 })
@@ -316,8 +316,7 @@ describe("Sweep", () => {
     scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c"])
       rig.api.vanish("b")
-      rig.api.intercept = (request, answer) =>
-        Effect.succeed(request.ids === null ? answer : { ...answer, results: [] })
+      rig.api.intercept = (request, answer) => request.ids === null ? answer : { ...answer, results: [] }
       yield* rig.sweep
       yield* isOnlyShown(rig, ["b"])
     }))
@@ -327,8 +326,7 @@ describe("Sweep", () => {
       yield* backfill(rig, ["a", "b", "c", "d"])
       rig.api.vanish("b")
       const all = () => [...rig.api.rows.values()].map((held) => held.row)
-      rig.api.intercept = (request, answer) =>
-        Effect.succeed(request.ids === null ? answer : { ...answer, results: all() })
+      rig.api.intercept = (request, answer) => request.ids === null ? answer : { ...answer, results: all() }
       yield* rig.sweep
       yield* isOnlyShown(rig, ["b"])
     }))
@@ -337,11 +335,9 @@ describe("Sweep", () => {
     scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c", "d", "e"])
       rig.api.intercept = (request, answer) =>
-        Effect.succeed(
-          request.ids === null
-            ? { ...answer, results: answer.results.filter((row) => !["b", "c"].includes((row as { id: string }).id)) }
-            : { ...answer, results: answer.results.filter((row) => (row as { id: string }).id === request.ids![0]) }
-        )
+        request.ids === null
+          ? { ...answer, results: answer.results.filter((row) => !["b", "c"].includes((row as { id: string }).id)) }
+          : { ...answer, results: answer.results.filter((row) => (row as { id: string }).id === request.ids![0]) }
       yield* rig.sweep
       yield* isOnlyShown(rig, ["b", "c"])
     }))
@@ -351,13 +347,12 @@ describe("Sweep", () => {
       scenario(function*(rig) {
         yield* backfill(rig, ["a", "b", "c", "d", "e", "f"])
         const idOf = (row: unknown) => (row as { id: string }).id
-        rig.api.intercept = (request, answer) =>
-          Effect.succeed({
-            ...answer,
-            results: request.ids === null
-              ? answer.results.filter((row) => !["c", "d"].includes(idOf(row)))
-              : answer.results.toSorted((a, b) => direction * idOf(a).localeCompare(idOf(b))).slice(0, 2)
-          })
+        rig.api.intercept = (request, answer) => ({
+          ...answer,
+          results: request.ids === null
+            ? answer.results.filter((row) => !["c", "d"].includes(idOf(row)))
+            : answer.results.toSorted((a, b) => direction * idOf(a).localeCompare(idOf(b))).slice(0, 2)
+        })
         yield* rig.sweep
         yield* isOnlyShown(rig, [left])
       }))
@@ -371,7 +366,7 @@ describe("Sweep", () => {
         rig.api.intercept = ({ ids }, answer) => {
           const named = ids?.join(",").split(",")
           const isShown = ({ id }: { id: string }) => named === undefined ? id !== "c,3" : named.includes(id)
-          return Effect.succeed({ ...answer, results: answer.results.filter((row) => isShown(row as { id: string })) })
+          return { ...answer, results: answer.results.filter((row) => isShown(row as { id: string })) }
         }
         for (let sweeps = 0; sweeps < 3; sweeps++) {
           yield* rig.sweep
@@ -381,7 +376,7 @@ describe("Sweep", () => {
         assert.deepStrictEqual(yield* rig.pending, { "c,3": "absent" })
         assert.deepStrictEqual(yield* rig.kinds("c,3"), ["created 1"])
         assert.deepStrictEqual(yield* rig.kinds("d"), ["created 1", "deleted 2"])
-        rig.api.intercept = (_, answer) => Effect.succeed(answer)
+        rig.api.intercept = (_, answer) => answer
         yield* rig.sweep
         assert.deepStrictEqual(yield* rig.pending, {})
       }))
@@ -393,11 +388,9 @@ describe("Sweep", () => {
       rig.api.vanish("b")
       for (const inConfirm of [false, true]) {
         rig.api.intercept = (request, answer) =>
-          Effect.succeed(
-            (request.ids !== null) === inConfirm
-              ? { ...answer, results: [...answer.results, { title: "b" }] }
-              : answer
-          )
+          (request.ids !== null) === inConfirm
+            ? { ...answer, results: [...answer.results, { title: "b" }] }
+            : answer
         yield* rig.sweep
         yield* isOnlyShown(rig, inConfirm ? ["b"] : [])
       }
@@ -435,10 +428,10 @@ describe("Sweep", () => {
       rig.api.rows.get("b")!.matchedAt = 0
       rig.api.pageSize = 2
       rig.api.intercept = (request, answer) =>
-        request.cursor === "2" ? refuse(new Transient({ code: null, message: "500" })) : Effect.succeed(answer)
+        request.cursor === "2" ? refuse(new Transient({ code: null, message: "500" })) : answer
       yield* Effect.flip(rig.sweep)
       assert.deepStrictEqual(yield* rig.pending, { b: "staged" })
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, { b: "staged" })
       yield* rig.sweep

@@ -80,8 +80,7 @@ const emptied = Effect.fnUntraced(function*(rig: Rig) {
   rig.api.intercept = () =>
     Effect.fail(new SourceError({ reason: new Rejected({ code: null, message: "the cursor expired" }) }))
   yield* Effect.exit(page(rig))
-  rig.api.intercept = (request, answer) =>
-    Effect.succeed(request.ids === null ? { ...answer, results: [], next: null } : answer)
+  rig.api.intercept = (request, answer) => request.ids === null ? { ...answer, results: [], next: null } : answer
 })
 
 /** Asserts that the backfill lacks the record `h`, and that the next poll finds it and completes the backfill. */
@@ -141,7 +140,7 @@ describe("Possible gaps", () => {
       const state = yield* rig.state
       assert.deepStrictEqual([state.phase, completeTo(state), state.backfilledAt], ["backfilling", null, null])
       assert.strictEqual(turnOf(rig, state).kind, "sweep", "at once")
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       while (!(yield* page(rig)));
       assert.deepStrictEqual(yield* known(rig), ids)
       yield* rig.poll
@@ -242,10 +241,10 @@ describe("Possible gaps", () => {
       rig.api.intercept = (request, answer) =>
         request.cursor === "4"
           ? Scripted.refuse(new Rejected({ code: null, message: "expired" }))
-          : Effect.succeed(answer)
+          : answer
       yield* Effect.flip(rig.sweep)
       assert.isNull((yield* rig.state).sweep)
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.sweep
       for (let polls = 0; polls < 2; polls++) yield* rig.poll
       const state = yield* rig.state

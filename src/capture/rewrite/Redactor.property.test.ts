@@ -54,10 +54,12 @@ describe("redaction of random histories", () => {
           } else if (step._tag === "vanish") rig.api.vanish(step.id)
           else if (step._tag === "read") yield* reading[step.by]
           else if (step._tag === "nameless") {
-            rig.api.intercept = (_, page) =>
-              Effect.succeed({ ...page, results: [...page.results, { a: secret("a"), b: [secret("b")] }] })
+            rig.api.intercept = (_, page) => ({
+              ...page,
+              results: [...page.results, { a: secret("a"), b: [secret("b")] }]
+            })
             yield* reading.poll
-            rig.api.intercept = (_, page) => Effect.succeed(page)
+            rig.api.intercept = (_, page) => page
           } else {
             current = step.rules
             yield* redactUpTo(rig, by(current), step.transactions)

@@ -63,10 +63,12 @@ const fill = Effect.fnUntraced(function*(rig: Rig, count: number) {
   yield* rig.sweep
   yield* rig.wait("10 minutes")
   for (const id of ids) yield* rig.put(row(id, "2"))
-  rig.api.intercept = (_, page) =>
-    Effect.succeed({ ...page, results: [...page.results, { title: "secret nameless" }, "secret text"] })
+  rig.api.intercept = (_, page) => ({
+    ...page,
+    results: [...page.results, { title: "secret nameless" }, "secret text"]
+  })
   yield* rig.poll
-  rig.api.intercept = (_, page) => Effect.succeed(page)
+  rig.api.intercept = (_, page) => page
   yield* rig.wait("10 minutes")
   for (const id of ids) yield* rig.put({ ...row(id, "3"), outcome: null })
   yield* rig.poll

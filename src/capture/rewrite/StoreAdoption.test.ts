@@ -26,9 +26,7 @@ const brief = ({ id, kind, generation, origin, position, version }: LogEntry) =>
 
 /** Three records: one has changed, one is published as deleted, and one has a staged delete. */
 const history = Effect.fnUntraced(function*(rig: Rig) {
-  for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "1" })
-  yield* rig.sweep
-  yield* rig.wait("1 minute")
+  yield* rig.backfill(...["a", "b", "c"].map((id) => ({ id, title: "1" })))
   yield* rig.put({ id: "a", title: "2" })
   yield* rig.flag("b")
   yield* rig.poll

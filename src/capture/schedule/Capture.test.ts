@@ -11,15 +11,7 @@ import { start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import type { IncrementalModel } from "../../api/Lists.ts"
-import {
-  Forbidden,
-  Inactive,
-  NotReady,
-  type SourceError,
-  Transient,
-  Unauthorized,
-  Unsupported
-} from "../../source/Source.ts"
+import { Forbidden, Inactive, NotReady, Transient, Unauthorized, Unsupported } from "../../source/Source.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import { takeStreams } from "../Stream.ts"
 import { Capture } from "./Capture.ts"
@@ -61,7 +53,7 @@ describe("Capture", () => {
         yield* TestClock.adjust("5 minutes")
         for (const model of models) assert.strictEqual((yield* stateOf(model)).blocked?.reason, "inactive")
         assert.deepStrictEqual(lines, ["stream blocked: inactive"])
-        api.intercept = (_, answer) => Effect.succeed(answer)
+        api.intercept = (_, answer) => answer
         yield* TestClock.adjust("1 hour")
         assert.deepStrictEqual(lines, ["stream blocked: inactive", "stream recovered"])
       }).pipe(
@@ -106,7 +98,7 @@ describe("Capture", () => {
         const cause = failure._tag === "Inactive" ? "stream blocked: inactive" : "run failed"
         assert.deepStrictEqual(yield* logged(run("5 minutes")), [cause])
         assert.deepStrictEqual(yield* logged(run("1 hour")), [cause])
-        api.intercept = (_, answer) => Effect.succeed(answer)
+        api.intercept = (_, answer) => answer
         assert.deepStrictEqual(yield* logged(run("1 hour")), ["stream recovered"])
         assert.deepStrictEqual(yield* logged(run("1 hour")), [])
       }).pipe(Effect.provide(Layer.merge(Scripted.layer(api), MemoryStore.layer())))
@@ -135,7 +127,7 @@ describe("Capture", () => {
         yield* TestClock.adjust(Duration.times(Duration.fromInputUnsafe(after), 3))
         assert.isAtMost(api.requests.length - requests, 4)
         assert.strictEqual((yield* stateOf("ats.application")).watermark, blocked.watermark)
-        api.intercept = (_, answer) => Effect.succeed(answer)
+        api.intercept = (_, answer) => answer
         yield* TestClock.adjust(Duration.times(Duration.fromInputUnsafe(after), 2))
         assert.isNull((yield* stateOf("ats.application")).blocked)
         const store = yield* Store
@@ -149,7 +141,7 @@ describe("Capture", () => {
       yield* TestClock.adjust("2 minutes")
       assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "key")
       yield* Fiber.interrupt(started)
-      api.intercept = (_, answer) => Effect.succeed(answer)
+      api.intercept = (_, answer) => answer
       yield* Effect.gen(function*() {
         const capture = yield* Capture
         yield* Effect.forkChild(capture.run)
@@ -163,7 +155,7 @@ describe("Capture", () => {
       api.intercept = () => Scripted.refuse(new Unsupported({ code: "X", message: "m" }))
       yield* TestClock.adjust("2 minutes")
       assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "unsupported")
-      api.intercept = (_, answer) => Effect.succeed(answer)
+      api.intercept = (_, answer) => answer
       const capture = yield* Capture
       yield* capture.poll({ integration, model: "ats.application" })
       const before = api.requests.length
@@ -211,7 +203,7 @@ describe("Capture", () => {
     running(["ats.application"], function*(api) {
       yield* TestClock.adjust("10 minutes")
       api.intercept = (request, answer) =>
-        Effect.succeed(request.updatedAfter === null ? answer : { ...answer, results: [], next: null })
+        request.updatedAfter === null ? answer : { ...answer, results: [], next: null }
       api.put(start + 10 * 60_000, { id: "a", title: "late" })
       yield* TestClock.adjust("6 hours")
       assert.strictEqual((yield* stateOf("ats.application")).pollsReturn, "nothing")
@@ -222,7 +214,7 @@ describe("Capture", () => {
       yield* TestClock.adjust("3 hours")
       const sweeps = api.requests.slice(from).filter((request) => request.updatedAfter === null)
       assert.isAtLeast(sweeps.length, 2)
-      api.intercept = (_, answer) => Effect.succeed(answer)
+      api.intercept = (_, answer) => answer
       api.put(start + 9 * 3_600_000, { id: "a", title: "in time" })
       yield* TestClock.adjust("2 minutes")
       assert.isUndefined((yield* stateOf("ats.application")).pollsReturn)
@@ -234,11 +226,9 @@ describe("Capture", () => {
       const before = yield* stateOf("ats.application")
       for (let i = 0; i < 20; i++) api.put(start + 5 * 60_000, { id: `r${i}`, title: "new" })
       api.intercept = (request, answer) =>
-        Effect.succeed(
-          request.model === "ats.tag"
-            ? answer
-            : { ...answer, results: answer.results.map((row) => ({ ...row as object, id: null })) }
-        )
+        request.model === "ats.tag"
+          ? answer
+          : { ...answer, results: answer.results.map((row) => ({ ...row as object, id: null })) }
       yield* TestClock.adjust("10 minutes")
       const blocked = yield* stateOf("ats.application")
       assert.strictEqual(blocked.blocked?.reason, "unreadable")
@@ -246,7 +236,7 @@ describe("Capture", () => {
       assert.isAtMost(blocked.watermark! - before.watermark!, 2 * 60_000)
       assert.isNull((yield* stateOf("ats.tag")).blocked)
       assert.isAtLeast((yield* stateOf("ats.tag")).watermark! - before.watermark!, 8 * 60_000)
-      api.intercept = (_, answer) => Effect.succeed(answer)
+      api.intercept = (_, answer) => answer
       yield* TestClock.adjust("20 minutes")
       assert.isNull((yield* stateOf("ats.application")).blocked)
       const store = yield* Store
@@ -258,12 +248,12 @@ describe("Capture", () => {
     running(["ats.application", "ats.offer", "ats.tag"], function*(api) {
       yield* TestClock.adjust("5 minutes")
       const before = yield* stateOf("ats.tag")
-      api.intercept = (request, answer): Effect.Effect<typeof answer, SourceError> =>
+      api.intercept = (request, answer) =>
         request.model === "ats.offer"
           ? Scripted.refuse(new Transient({ code: null, message: "500" }))
           : request.model === "ats.application"
           ? Effect.never
-          : Effect.succeed(answer)
+          : answer
       yield* TestClock.adjust("10 minutes")
       assert.isAtLeast((yield* stateOf("ats.tag")).watermark! - before.watermark!, 8 * 60_000)
       assert.isAtLeast((yield* stateOf("ats.offer")).failing!.count, 3)
@@ -381,7 +371,7 @@ describe("Capture", () => {
       api.intercept = (request, answer) =>
         request.model === "ats.offer"
           ? Scripted.refuse(new Forbidden({ code: "INTEGRATION.PERMISSION_MISSING", message: "403" }))
-          : Effect.succeed(answer)
+          : answer
       const problems = yield* Effect.flatMap(Capture, (capture) => capture.once).pipe(
         Effect.provide(capturing(["ats.application", "ats.offer"])),
         Effect.provide(Layer.merge(Scripted.layer(api), MemoryStore.layer()))

@@ -290,7 +290,7 @@ describe("Integrations", () => {
       const { add, remove } = yield* startProcess({ declared: [other] })
       yield* add(acme)
       yield* TestClock.adjust("5 minutes")
-      api.intercept = (request, answer) => request.integration === acme.id ? Effect.never : Effect.succeed(answer)
+      api.intercept = (request, answer) => request.integration === acme.id ? Effect.never : answer
       yield* TestClock.adjust("2 minutes")
       assert.strictEqual((yield* remove(acme.id, "keep")).state, "removed")
       const before = api.requests.length
@@ -319,8 +319,7 @@ describe("Integrations", () => {
   it.effect("an integration that is added again in another account continues no list of the earlier account (P5)", () =>
     scenario(function*(api) {
       api.pageSize = 1
-      api.intercept = ({ account, cursor }, answer) =>
-        account === "default" && cursor !== null ? Effect.never : Effect.succeed(answer)
+      api.intercept = ({ account, cursor }, answer) => account === "default" && cursor !== null ? Effect.never : answer
       const { add, remove } = yield* startProcess()
       yield* add(acme)
       yield* TestClock.adjust("1 second")

@@ -82,8 +82,7 @@ const scenario = <A>(
   const api = Scripted.make()
   const world: World = { api, requested: [], lines: [], answer: () => Effect.fail(down) }
   for (const id of ["a", "b"]) api.put(start, { id, name: "1" })
-  api.intercept = (request, answer) =>
-    offered.includes(request.model) ? Effect.succeed(answer) : Effect.fail(unsupported)
+  api.intercept = (request, answer) => offered.includes(request.model) ? answer : Effect.fail(unsupported)
   const read = ({ params, read }: { readonly params: object; readonly read: string }) =>
     Effect.suspend(() => {
       const category = read === "tools" && "category" in params ? String(params.category) : read
@@ -321,11 +320,11 @@ describe("a tool catalog that was not available", () => {
       yield* startProcess([acme])
       yield* TestClock.adjust("5 minutes")
       const waiting = yield* Deferred.make<void>()
-      const { intercept } = world.api
       const sent: Array<string> = []
       world.api.intercept = (request, answer) => {
         sent.push(streamName(request))
-        return Effect.andThen(Deferred.await(waiting), intercept(request, answer))
+        const isOffered = offered.includes(request.model)
+        return Effect.andThen(Deferred.await(waiting), isOffered ? Effect.succeed(answer) : Effect.fail(unsupported))
       }
       yield* TestClock.adjust("2 minutes")
       const before = sent.length

@@ -48,7 +48,7 @@ describe("Capture, when several things happen to a stream", () => {
       const store = yield* Store
       const holds = yield* store.holds({ limit: 10 })
       assert.strictEqual(holds.length, 2)
-      api.intercept = (request, answer) => request.model === "ats.application" ? Effect.never : Effect.succeed(answer)
+      api.intercept = (request, answer) => request.model === "ats.application" ? Effect.never : answer
       yield* TestClock.adjust("2 minutes")
       const approve = ({ id }: ListedHold) =>
         store.decide(id, { state: "approving", release: { origin: null, silent: false } }, start)
@@ -130,7 +130,7 @@ describe("Capture, when several things happen to a stream", () => {
       api.pageSize = 1
       api.intercept = (request, answer) =>
         request.cursor === null
-          ? Effect.succeed(answer)
+          ? answer
           : Scripted.refuse(new Transient({ code: null, message: "502" }))
       const capture = yield* Capture
       yield* capture.execute({ integration, model: "ats.application" }, { kind: "sweep" })
@@ -139,7 +139,7 @@ describe("Capture, when several things happen to a stream", () => {
       yield* Fiber.interrupt(fiber)
       yield* TestClock.adjust("15 days")
       api.vanish("a")
-      api.intercept = (_, answer) => Effect.succeed(answer)
+      api.intercept = (_, answer) => answer
       const before = api.requests.length
       yield* Effect.forkChild(capture.run)
       yield* TestClock.adjust("1 minute")
@@ -175,8 +175,7 @@ describe("Capture, when several things happen to a stream", () => {
     running(["ats.application"], function*(api) {
       yield* TestClock.adjust("5 hours")
       api.pageSize = 1
-      api.intercept = (request, answer) =>
-        request.updatedAfter === null && request.cursor !== null ? broken : Effect.succeed(answer)
+      api.intercept = (request, answer) => request.updatedAfter === null && request.cursor !== null ? broken : answer
       yield* TestClock.adjust("2 hours")
       const before = api.requests.length
       yield* TestClock.adjust("1 hour")
@@ -187,7 +186,7 @@ describe("Capture, when several things happen to a stream", () => {
       assert.isAtLeast(polls.length, 50)
       assert.isAtLeast(sweeps.length, 10)
       assert.isAtMost(sweeps.length, 2 * polls.length)
-      api.intercept = (_, answer) => Effect.succeed(answer)
+      api.intercept = (_, answer) => answer
       yield* TestClock.adjust("5 minutes")
       assert.isNull((yield* stateOf("ats.application")).sweep)
     }))
@@ -196,7 +195,7 @@ describe("Capture, when several things happen to a stream", () => {
     running(["ats.application"], function*(api) {
       api.put(start, { id: "gone", title: "z" })
       yield* TestClock.adjust("5 hours")
-      api.intercept = (request, answer) => request.ids === null ? Effect.succeed(answer) : broken
+      api.intercept = (request, answer) => request.ids === null ? answer : broken
       api.vanish("gone")
       // a change that only a sweep finds, and that is released at the end of a run
       api.put(start, { id: "a", title: null, name: "n" }, { silent: true })
@@ -208,7 +207,7 @@ describe("Capture, when several things happen to a stream", () => {
       yield* TestClock.adjust("6 hours")
       assert.deepStrictEqual(yield* changes(), ["a updated"])
       assert.deepStrictEqual((yield* store.pendingRows({ limit: 10 })).map(({ id, status }) => `${id} ${status}`), [])
-      api.intercept = (_, answer) => Effect.succeed(answer)
+      api.intercept = (_, answer) => answer
       yield* TestClock.adjust("8 hours")
       assert.deepStrictEqual(yield* changes(), ["a updated", "gone deleted"])
     }))
@@ -219,8 +218,7 @@ describe("Capture, when several things happen to a stream", () => {
       yield* Fiber.interrupt(started)
       yield* TestClock.adjust("15 days")
       api.pageSize = 1
-      api.intercept = (request, answer) =>
-        request.updatedAfter === null && request.cursor !== null ? broken : Effect.succeed(answer)
+      api.intercept = (request, answer) => request.updatedAfter === null && request.cursor !== null ? broken : answer
       const before = api.requests.length
       yield* runAgain
       yield* TestClock.adjust("1 hour")
@@ -258,7 +256,7 @@ describe("Capture, when several things happen to a stream", () => {
         api.intercept = () => Scripted.refuse(reason)
         yield* TestClock.adjust("2 minutes")
         yield* Fiber.interrupt(started)
-        api.intercept = (_, answer) => Effect.succeed(answer)
+        api.intercept = (_, answer) => answer
         api.skew = 7 * 3_600_000
         yield* TestClock.setTime(start)
         const before = api.requests.length

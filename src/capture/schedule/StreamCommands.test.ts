@@ -53,7 +53,7 @@ describe("operator commands", () => {
       api.intercept = () => Scripted.refuse(new Unsupported({ code: "X", message: "m" }))
       yield* TestClock.adjust("3 minutes")
       assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "unsupported")
-      api.intercept = (_, answer) => Effect.succeed(answer)
+      api.intercept = (_, answer) => answer
       yield* operate({ kind: "poll" })
       yield* TestClock.adjust("1 second")
       assert.isNull((yield* stateOf("ats.application")).blocked)

@@ -29,12 +29,12 @@ describe("A sweep that is interrupted after each page", () => {
       for (const id of ["a", "b", "c", "d", "e"]) yield* rig.put({ id })
       yield* rig.sweep
       rig.api.pageSize = 1
-      rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, next: answer.next ?? "1" })
+      rig.api.intercept = (_, answer) => ({ ...answer, next: answer.next ?? "1" })
       const { error, parts } = yield* partsUntilFailure(rig, 50)
       assert.include(String(error), "the cursor of an earlier page")
       assert.isAtMost(parts, 15)
       assert.isNull((yield* rig.state).sweep)
-      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      rig.api.intercept = (_, answer) => answer
       yield* rig.sweep
       assert.strictEqual((yield* rig.state).lastSweep?.pages, 5)
     }))
@@ -44,7 +44,7 @@ describe("A sweep that is interrupted after each page", () => {
       yield* rig.put({ id: "a" })
       yield* rig.sweep
       let count = 0
-      rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: `c${count++}` })
+      rig.api.intercept = (_, answer) => ({ ...answer, results: [], next: `c${count++}` })
       const { error } = yield* partsUntilFailure(rig, 150)
       assert.include(String(error), "no new row")
     }))
@@ -54,7 +54,7 @@ describe("A sweep that is interrupted after each page", () => {
       for (const id of ["a", "b", "c", "gone"]) yield* rig.put({ id, title: "x" })
       yield* rig.sweep
       rig.api.intercept = (request, answer) =>
-        Effect.succeed(request.updatedAfter === null ? answer : { ...answer, results: [], next: null })
+        request.updatedAfter === null ? answer : { ...answer, results: [], next: null }
       yield* rig.poll
       yield* rig.wait("1 hour")
       yield* rig.put({ id: "a", title: "y" })

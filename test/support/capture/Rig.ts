@@ -12,16 +12,15 @@ import { poll } from "../../../src/capture/read/Poll.ts"
 import { sweep } from "../../../src/capture/read/Sweep.ts"
 import type { Ownership, Stream } from "../../../src/capture/Stream.ts"
 import { initialState, type StreamSettings } from "../../../src/capture/StreamLifecycle.ts"
-import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
 import { type Author, expectationsOf } from "../../../src/domain/Expectation.ts"
 import * as Guard from "../../../src/domain/Guard.ts"
 import type { Model, StreamModel } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import type { Source } from "../../../src/source/Source.ts"
-import type { ListedHold, ReleaseMode } from "../../../src/store/Records.ts"
+import type { ReleaseMode } from "../../../src/store/Records.ts"
 import * as Ports from "../../../src/store/sql/Ports.ts"
 import * as ExpectationTable from "../../../src/store/sql/stream/ExpectationTable.ts"
-import type { Owner, StreamState } from "../../../src/store/State.ts"
+import type { Owner } from "../../../src/store/State.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as MemoryStore from "../store/MemoryStore.ts"
 import * as Scripted from "./ScriptedApi.ts"
@@ -31,48 +30,11 @@ export const owning = (owner: Owner): Ownership => ({ ownerOf: () => owner, owns
 
 export const confirmInterval = Duration.minutes(10)
 
-export interface Rig {
-  readonly api: Scripted.ScriptedApi
-  readonly stream: Stream
-  /** Puts a row that changes now; `silent`: on a path that `updated_after` does not react to. */
-  readonly put: (row: Scripted.Row, options?: Parameters<Scripted.ScriptedApi["put"]>[2]) => Effect.Effect<void>
-  readonly flag: (id: string) => Effect.Effect<void>
-  readonly poll: Effect.Effect<void, unknown, Store | Source>
-  readonly sweep: Effect.Effect<void, unknown, Store | Source>
-  readonly confirm: Effect.Effect<void, unknown, Store | Source>
-  readonly events: Effect.Effect<ReadonlyArray<LogEntry>, unknown, Store>
-  /** `created 1`, `updated 2` … of one record. */
-  readonly kinds: (id: string) => Effect.Effect<ReadonlyArray<string>, unknown, Store>
-  readonly state: Effect.Effect<StreamState, unknown, Store>
-  /** Status of the pending rows by id. */
-  readonly pending: Effect.Effect<Readonly<Record<string, string>>, unknown, Store>
-  /** Number of confirmations of each absent record. */
-  readonly confirmations: Effect.Effect<Readonly<Record<string, number>>, unknown, Store>
-  /** Undecided holds, newest first. */
-  readonly holds: Effect.Effect<ReadonlyArray<ListedHold>, unknown, Store>
-  /** Approves the hold like an operator, and releases it like the stream's owner. */
-  readonly approve: (hold: number, release?: Partial<ReleaseMode>) => Effect.Effect<void, unknown, Store>
-  readonly reject: (hold: number) => Effect.Effect<void, unknown, Store>
-  readonly wait: (time: Duration.Input) => Effect.Effect<void>
-  /** Registers a plugin write; the test changes the rows itself. Then call `answered` or `refused`. */
-  readonly write: <W extends WriteName>(
-    name: W,
-    params: WriteParams<W>,
-    body: WriteBody<W>,
-    author?: Partial<Author>
-  ) => Effect.Effect<
-    {
-      readonly answered: (created?: Readonly<Partial<Record<Model, string>>>) => Effect.Effect<void, unknown>
-      readonly refused: Effect.Effect<void, unknown>
-    },
-    unknown
-  >
-}
-
 export const start = Date.parse("2026-03-01T12:00:00Z")
 
-const approving = (stream: Stream): Rig["approve"] =>
-  Effect.fnUntraced(function*(hold, release = {}) {
+/** Approves the hold like an operator, and releases it like the stream's owner. */
+const approving = (stream: Stream) =>
+  Effect.fnUntraced(function*(hold: number, release: Partial<ReleaseMode> = {}) {
     const store = yield* Store
     const now = yield* Clock.currentTimeMillis
     yield* store.decide(hold, { state: "approving", release: { origin: null, silent: false, ...release } }, now)
@@ -116,25 +78,38 @@ const makeRig = Effect.fnUntraced(function*(
     owner: yield* store.takeOwnership("capture")
   }
   const events = store.readLog({ after: 0, limit: 10_000 })
-  const rig: Rig = {
+  /** Puts a row that changes now; `silent`: on a path that `updated_after` does not react to. */
+  const put = (row: Scripted.Row, options?: Parameters<Scripted.ScriptedApi["put"]>[2]) =>
+    Effect.map(Clock.currentTimeMillis, (now) => api.put(now + api.skew, row, options))
+  const sweepAll = Effect.asVoid(sweep(stream, Effect.succeed(false)))
+  return {
     api,
     stream,
-    put: (row, options) => Effect.map(Clock.currentTimeMillis, (now) => api.put(now + api.skew, row, options)),
-    flag: (id) => Effect.map(Clock.currentTimeMillis, (now) => api.flag(now + api.skew, id)),
+    put,
+    flag: (id: string) => Effect.map(Clock.currentTimeMillis, (now) => api.flag(now + api.skew, id)),
     poll: poll(stream),
-    sweep: Effect.asVoid(sweep(stream, Effect.succeed(false))),
+    sweep: sweepAll,
+    /** Puts these rows, sweeps, and waits for a minute. */
+    backfill: (...rows: ReadonlyArray<Scripted.Row>) =>
+      Effect.forEach(rows, (row) => put(row)).pipe(
+        Effect.andThen(sweepAll),
+        Effect.andThen(TestClock.adjust("1 minute"))
+      ),
     confirm: reconfirmAbsent(stream),
     events,
-    kinds: (id) =>
+    /** `created 1`, `updated 2` … of one record. */
+    kinds: (id: string) =>
       Effect.map(
         events,
         (entries) => entries.filter((entry) => entry.id === id).map((entry) => `${entry.kind} ${entry.version}`)
       ),
     state: Effect.map(store.stream(stream.key), (state) => state!),
+    /** Status of the pending rows by id. */
     pending: Effect.map(
       store.pendingRows({ key: stream.key, limit: 10_000 }),
       (rows) => Object.fromEntries(rows.map((row) => [row.id, row.status]))
     ),
+    /** Number of confirmations of each absent record. */
     confirmations: Effect.map(
       store.pendingRows({ key: stream.key, limit: 1000 }),
       (rows) =>
@@ -142,11 +117,19 @@ const makeRig = Effect.fnUntraced(function*(
           rows.flatMap(({ confirmations, id, status }) => status === "absent" ? [[id, confirmations]] : [])
         )
     ),
+    /** Undecided holds, newest first. */
     holds: store.holds({ limit: 100 }),
     approve: approving(stream),
-    reject: (hold) => Effect.flatMap(Clock.currentTimeMillis, (now) => store.decide(hold, { state: "rejected" }, now)),
-    wait: (time) => TestClock.adjust(time),
-    write: Effect.fnUntraced(function*(name, params, body, author = {}) {
+    reject: (hold: number) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => store.decide(hold, { state: "rejected" }, now)),
+    wait: (time: Duration.Input) => TestClock.adjust(time),
+    /** Registers a plugin write; the test changes the rows itself. Then call `answered` or `refused`. */
+    write: Effect.fnUntraced(function*<W extends WriteName>(
+      name: W,
+      params: WriteParams<W>,
+      body: WriteBody<W>,
+      author: Partial<Author> = {}
+    ) {
       const write = `w${++writes}`
       const own = {
         write,
@@ -159,13 +142,15 @@ const makeRig = Effect.fnUntraced(function*(
       }
       yield* sql.withTransaction(expectations.expect(own, expectationsOf(name, params, body)))
       return {
-        answered: (created = {}) => sql.withTransaction(expectations.tookEffect(write, created)),
+        answered: (created: Readonly<Partial<Record<Model, string>>> = {}) =>
+          sql.withTransaction(expectations.tookEffect(write, created)),
         refused: sql.withTransaction(expectations.withdraw(write))
       }
     })
   }
-  return rig
 })
+
+export type Rig = Effect.Success<ReturnType<typeof makeRig>>
 
 /** The same stream read with other processing, as after a change of configuration. */
 export const rigWith = (rig: Rig, processing: Processing.Processing): Pick<Rig, "poll" | "sweep" | "approve"> => {

@@ -26,7 +26,7 @@ export interface ScriptedApi {
   /** Server clock − our clock, in ms. */
   skew: number
   /** May replace the response to a request, or fail the request. */
-  intercept: (request: PageRequest, answer: ParsedPage) => Effect.Effect<ParsedPage, SourceError>
+  intercept: (request: PageRequest, answer: ParsedPage) => ParsedPage | Effect.Effect<ParsedPage, SourceError>
   /** Called before each response: a test changes the rows between the pages of a run. */
   meanwhile: (request: PageRequest, count: number) => void
   readonly put: (now: number, row: Row, options?: { readonly visibleAfter?: number; readonly silent?: boolean }) => void
@@ -41,7 +41,7 @@ export const make = (): ScriptedApi => {
     requests: [],
     pageSize: 250,
     skew: 0,
-    intercept: (_, answer) => Effect.succeed(answer),
+    intercept: (_, answer) => answer,
     meanwhile: () => {},
     put: (now, row, options = {}) => {
       const before = rows.get(row.id)
@@ -91,7 +91,8 @@ const serve = Effect.fnUntraced(function*(api: ScriptedApi, request: PageRequest
   const now = (yield* Clock.currentTimeMillis) + api.skew
   api.requests.push(request)
   api.meanwhile(request, api.requests.length)
-  return toPage(yield* api.intercept(request, answer(api, request, now)))
+  const shown = api.intercept(request, answer(api, request, now))
+  return toPage(Effect.isEffect(shown) ? yield* shown : shown)
 })
 
 /** The same list for every model. */

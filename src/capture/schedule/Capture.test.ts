@@ -132,6 +132,7 @@ describe("Capture", () => {
         assert.isNull((yield* stateOf("ats.application")).blocked)
         const store = yield* Store
         assert.strictEqual((yield* store.readLog({ after: 0, limit: 10 })).length, 2)
+        assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
       }))
   }
 
@@ -161,16 +162,6 @@ describe("Capture", () => {
       const before = api.requests.length
       yield* TestClock.adjust("10 minutes")
       assert.isAtLeast(api.requests.length - before, 9)
-    }))
-
-  it.effect("an integration that is not ready at the start is not taken for empty (C5)", () =>
-    running(["ats.application"], function*(api) {
-      yield* TestClock.adjust("1 minute")
-      assert.strictEqual((yield* stateOf("ats.application")).phase, "live")
-      api.intercept = () => Scripted.refuse(new NotReady({ code: "X", message: "m" }))
-      yield* TestClock.adjust("1 hour")
-      const store = yield* Store
-      assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
     }))
 
   it.effect("an API that ignores `updated_after` and returns the whole list is noticed, and polls run less often (W12)", () =>

@@ -168,14 +168,6 @@ describe("Integrations with candidates", () => {
       assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1", "c 1.2 2"])
     }))
 
-  it.effect("are derived with the applications if models is `auto`", () =>
-    scenario(function*(api) {
-      put(api, "a", "1", start)
-      yield* startProcess({ declared: [{ ...acme, models: "auto" }] })
-      yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
-    }))
-
   it.effect("are erased with their integration, and start at version 1 in its next generation (X19)", () =>
     scenario(function*(api) {
       put(api, "a", "1", start)
@@ -411,19 +403,7 @@ describe("Integrations", () => {
       assert.isAbove(got.filter((entry) => entry.integration === other.id).length, 2, "others are as they were")
     }))
 
-  it.effect("an erasure that a restart interrupts is resumed", () =>
-    scenario(function*() {
-      const store = yield* Store
-      yield* interruptedErasure
-      yield* TestClock.adjust("1 hour")
-      assert.strictEqual((yield* entries).length, 2)
-      yield* startProcess({ readers: ["relay"] })
-      yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
-      yield* erased(acme.id)
-      assert.deepStrictEqual(yield* entries, [])
-    }))
-
-  it.effect("an erasure waits for a reader that only another process has", () =>
+  it.effect("an erasure that a restart interrupts is resumed, and waits for a reader that only another process has", () =>
     scenario(function*() {
       const store = yield* Store
       yield* interruptedErasure
@@ -498,7 +478,7 @@ describe("Integrations", () => {
       assert.isFalse((yield* streamOf(acme.id))?.retired)
     }))
 
-  it.effect("an impossible command is refused and changes nothing", () =>
+  it.effect("an impossible command is refused and changes nothing, and a removed integration can still be erased", () =>
     scenario(function*() {
       const store = yield* Store
       const { add, remove } = yield* startProcess({ declared: [other] })
@@ -508,6 +488,7 @@ describe("Integrations", () => {
       assert.deepStrictEqual(yield* store.auditLog(10), [])
       yield* add(acme)
       assert.strictEqual(yield* reasonOf(add(acme)), "present")
+      yield* remove(acme.id, "keep")
       yield* remove(acme.id, "erase")
       yield* erased(acme.id)
       assert.strictEqual(yield* reasonOf(remove(acme.id, "erase")), "unknown")
@@ -515,32 +496,9 @@ describe("Integrations", () => {
         (yield* store.auditLog(10)).map(({ command, detail, target }) => [command, target, detail]),
         [
           ["integrations.remove", acme.id, "data erase"],
+          ["integrations.remove", acme.id, "data keep"],
           ["integrations.add", acme.id, "account default, models ats.tag, backfill publish, generation 1"]
         ]
       )
-    }))
-
-  it.effect("an integration removed and kept can still be erased", () =>
-    scenario(function*() {
-      const { add, remove } = yield* startProcess()
-      yield* add(acme)
-      yield* TestClock.adjust("1 minute")
-      yield* remove(acme.id, "keep")
-      yield* remove(acme.id, "erase")
-      yield* erased(acme.id)
-      assert.deepStrictEqual(yield* entries, [])
-      assert.isNull(yield* streamOf(acme.id))
-    }))
-
-  it.effect("`auto` reads the models that the catalog offers when the integration is added and at the start", () =>
-    scenario(function*() {
-      const first = yield* startProcess()
-      yield* first.add({ ...acme, models: "auto" })
-      yield* TestClock.adjust("1 second")
-      const store = yield* Store
-      assert.isAbove((yield* store.streams).length, 5)
-      yield* first.stop
-      yield* startProcess()
-      assert.isFalse((yield* store.streams).some((state) => state.retired))
     }))
 })

@@ -87,17 +87,6 @@ describe("the state of a quiet stream", () => {
       assert.isAtMost(api.requests.at(-1)!.updatedAfter!, lastPoll!.updatedAfter!)
     }))
 
-  it.effect("that changed between two polls decides how the next one is committed", () =>
-    running([model], function*() {
-      yield* untilQuiet
-      const { lastRunId } = yield* stateOf(model)
-      yield* change((state) => ({ ...state, silentBackfill: true, lastRunId: state.lastRunId + 10 }))
-      yield* TestClock.adjust("5 minutes")
-      const after = yield* stateOf(model)
-      assert.isTrue(after.silentBackfill)
-      assert.isAbove(after.lastRunId, lastRunId + 10)
-    }))
-
   it.effect("is read again when the shard comes back from another process, which changed it (I10)", () =>
     running([model], function*(api) {
       yield* untilQuiet

@@ -154,33 +154,6 @@ describe("a tool catalog that was not available", () => {
       assert.deepStrictEqual(later, [world.lines[0]])
     }))
 
-  it.effect("is requested after 10 seconds, then at growing intervals of at most 5 minutes, and no longer once it is known", () =>
-    scenario(function*(world) {
-      yield* startProcess([acme])
-      const times: Array<number> = []
-      for (let second = 1; second < 3000; second++) {
-        world.requested.length = 0
-        yield* TestClock.adjust("1 second")
-        if (world.requested.length > 0) times.push(second)
-        if (times.length === 8) world.answer = available
-      }
-      const waits = times.map((time, index) => time - (times[index - 1] ?? -1))
-      assert.deepStrictEqual(waits, [10, 20, 40, 80, 160, 300, 300, 300, 300])
-    }))
-
-  it.effect("is requested again only for the categories that were not available", () =>
-    scenario(function*(world) {
-      world.answer = (category) => category === "hris" ? Effect.fail(down) : available(category)
-      yield* startProcess([acme])
-      assert.includeMembers([...(yield* modelsOf(acme))], ["ats.offer", "hris.skill"])
-      assert.notInclude(yield* modelsOf(acme), "ats.tag")
-      world.requested.length = 0
-      world.answer = available
-      yield* TestClock.adjust("10 minutes")
-      assert.deepStrictEqual(world.requested, ["hris"])
-      assert.deepStrictEqual(yield* modelsOf(acme), offered)
-    }))
-
   it.effect("changes an integration that an operator added meanwhile, and no integration with explicit models", () =>
     scenario(function*(world) {
       const explicit = { ...acme, id: "greenhouse:explicit", models: ["ats.tag"] } as const
@@ -296,16 +269,6 @@ describe("a tool catalog that was not available", () => {
       assert.deepStrictEqual(yield* modelsOf(acme), offered)
     }))
 
-  it.effect("is not requested after the process has stopped", () =>
-    scenario(function*(world) {
-      const { stop } = yield* startProcess([acme])
-      yield* TestClock.adjust("1 minute")
-      yield* stop
-      world.requested.length = 0
-      yield* TestClock.adjust("1 hour")
-      assert.deepStrictEqual(world.requested, [])
-    }))
-
   it.effect("that does not answer for a long time delays no command of an operator", () =>
     scenario(function*(world) {
       const { add, remove } = yield* startProcess([])
@@ -345,6 +308,7 @@ describe("a tool catalog that was not available", () => {
       assert.deepStrictEqual(catalogLines(world), [line])
       world.answer = available
       yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual(world.requested, ["hris"], "only the part that was not available")
       const [, last, ...others] = catalogLines(world)
       assert.match(last ?? "", /^tool catalog available .*greenhouse:acme\/hris\.skill/)
       assert.notInclude(last, "missing")

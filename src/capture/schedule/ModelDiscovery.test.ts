@@ -8,7 +8,7 @@ import { listsOnly } from "../../../test/support/source/Doubles.ts"
 import type { Tool } from "../../api/Tools.ts"
 import { streamModels } from "../../domain/Model.ts"
 import { Source } from "../../source/Source.ts"
-import { certainModels, discoverModels, supportedModels } from "./ModelDiscovery.ts"
+import { certainModels, discoverModels, supportedModels, type ToolCatalog } from "./ModelDiscovery.ts"
 
 const tool = (id: string, readModels: Readonly<Record<string, string>>): Tool => ({
   id,
@@ -55,74 +55,50 @@ describe("models: auto", () => {
     }).pipe(Effect.provide(Logger.layer([logger])))
   })
 
-  it("leaves out exactly the models that the catalog lists as unsupported", () => {
-    const statuses = {
-      tags: "UNSUPPORTED",
-      offers: "NOT_IMPLEMENTED",
-      scorecards: "UNKNOWN",
-      applications: "SUPPORTED"
-    }
-    assert.deepStrictEqual(
-      supportedModels("greenhouse:acme", { ats: [tool("greenhouse", statuses)], hris: [], assessment: [] }),
-      ats.filter((model) => model !== "ats.tag")
-    )
-  })
-
-  it("reads a model that the catalog does not list", () => {
-    assert.deepStrictEqual(
-      supportedModels("personio:1", { ats: [], hris: [tool("personio", {})], assessment: [] }),
-      hris
-    )
-  })
-
-  it("reads the models of both categories of a tool", () => {
-    const catalog = {
-      ats: [tool("personio", { tags: "UNSUPPORTED" })],
-      hris: [tool("personio", { skills: "UNSUPPORTED" })],
-      assessment: []
-    }
-    const models = supportedModels("personio:1", catalog)
-    const left = [...ats, ...hris].filter((model) => model !== "ats.tag" && model !== "hris.skill")
-    assert.deepStrictEqual(models, left)
-  })
-
-  for (
-    const id of [
-      "hris_legal_entities",
-      "legal_entity",
-      "LegalEntity",
-      "legal-entities",
-      "hris.legal_entity",
-      "HRIS/LegalEntities"
-    ]
-  ) {
-    it(`recognizes the model id "${id}"`, () => {
-      const models = supportedModels("w:1", { ats: [], hris: [tool("w", { [id]: "UNSUPPORTED" })], assessment: [] })
-      assert.deepStrictEqual(models, hris.filter((model) => model !== "hris.legal_entity"))
-    })
-  }
-
-  it("reads all models of a category whose catalog is unavailable", () => {
-    const offers = { hris: [tool("w", { skills: "UNSUPPORTED" })], ats: null, assessment: [tool("w", {})] }
-    assert.deepStrictEqual(supportedModels("w:1", offers), streamModels.filter((model) => model !== "hris.skill"))
-    assert.deepStrictEqual(supportedModels("w:1", { ats: null, hris: null, assessment: null }), streamModels)
-  })
+  const statuses = { tags: "UNSUPPORTED", offers: "NOT_IMPLEMENTED", scorecards: "UNKNOWN", applications: "SUPPORTED" }
+  const nothing = Object.fromEntries(["applications", "scorecards", "offers", "tags"].map((id) => [id, "UNSUPPORTED"]))
+  const none = { ats: [], hris: [], assessment: [] }
+  const unavailable = { ats: null, hris: null, assessment: null }
+  const spellings = ["hris_legal_entities", "legal_entity", "LegalEntity", "legal-entities", "hris.legal_entity"]
+  const all = streamModels
+  const without = (...left: ReadonlyArray<string>) => (model: string) => !left.includes(model)
+  const cases: ReadonlyArray<readonly [string, string, Partial<ToolCatalog>, ReadonlyArray<string>]> = [
+    ["exactly those that are not UNSUPPORTED", "w:1", { ats: [tool("w", statuses)] }, ats.filter(without("ats.tag"))],
+    ["one that the catalog does not list", "w:1", { hris: [tool("w", {})] }, hris],
+    [
+      "those of both categories of a tool",
+      "w:1",
+      { ats: [tool("w", { tags: "UNSUPPORTED" })], hris: [tool("w", { skills: "UNSUPPORTED" })] },
+      [...ats, ...hris].filter(without("ats.tag", "hris.skill"))
+    ],
+    ...[...spellings, "HRIS/LegalEntities"].map((id) =>
+      [
+        `all but the one with the id "${id}"`,
+        "w:1",
+        { hris: [tool("w", { [id]: "UNSUPPORTED" })] },
+        hris.filter(without("hris.legal_entity"))
+      ] as const
+    ),
+    [
+      "all of a category whose catalog is unavailable",
+      "w:1",
+      { hris: [tool("w", { skills: "UNSUPPORTED" })], ats: null, assessment: [tool("w", {})] },
+      all.filter(without("hris.skill"))
+    ],
+    ["all if no catalog is available", "w:1", unavailable, all],
+    ["all of an unknown tool", "other:1", { ats: [tool("w", {})] }, all],
+    ["all of a tool without any supported model", "w:1", { ats: [tool("w", nothing)] }, all]
+  ]
+  it.each(cases)(
+    "are %s",
+    (_, integration, catalog, models) =>
+      assert.deepStrictEqual(supportedModels(integration, { ...none, ...catalog }), models as never)
+  )
 
   it("are certain, except those of a category whose catalog is unavailable", () => {
     const discovered = { account: "one", models: streamModels, refused: [] }
     const partialCatalog = { ats: [], hris: null, assessment: [] }
     assert.deepStrictEqual(certainModels({ ...discovered, partialCatalog }), [...ats, "assessment.package"])
     assert.deepStrictEqual(certainModels({ ...discovered, partialCatalog: null }), streamModels)
-  })
-
-  it("reads all models of an unknown tool, and of a tool without any supported model", () => {
-    assert.deepStrictEqual(supportedModels("other:1", { ats: [tool("w", {})], hris: [], assessment: [] }), streamModels)
-    const nothing = Object.fromEntries(
-      ["applications", "scorecards", "offers", "tags"].map((id) => [id, "UNSUPPORTED"])
-    )
-    assert.deepStrictEqual(
-      supportedModels("w:1", { ats: [tool("w", nothing)], hris: [], assessment: [] }),
-      streamModels
-    )
   })
 })

@@ -30,7 +30,6 @@ import * as ReadAudit from "./audit/ReadAudit.ts"
 import { ReadLog } from "./audit/ReadLog.ts"
 import * as ConsolePage from "./console/ConsolePage.ts"
 import { Api } from "./contract/Api.ts"
-import * as NullCharacters from "./contract/NullCharacters.ts"
 import { InternalError, UnsupportedMediaType } from "./contract/Problem.ts"
 import * as RequestValidation from "./contract/RequestValidation.ts"
 import * as UnknownParameters from "./contract/UnknownParameters.ts"
@@ -168,7 +167,7 @@ const routes = (options: ServerOptions) =>
         OverviewHandlers.layer,
         HealthHandlers.layer(options.dependencies)
       ]),
-      Layer.provide([RequestValidation.layer, UnknownParameters.layer, NullCharacters.layer, ReadAudit.layer])
+      Layer.provide([RequestValidation.layer, UnknownParameters.layer, ReadAudit.layer])
     ),
     MetricsEndpoint.layer(options),
     Documentation.layer,

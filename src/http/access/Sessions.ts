@@ -68,136 +68,123 @@ export const cookieFor = ({ isSecure, origin }: OwnOrigin) => {
   } as const
 }
 
-export class Sessions extends Context.Service<Sessions, {
-  /** Starts a session. The returned secret is the value of the cookie. */
-  readonly start: (
-    grant: Grant,
-    address: string
-  ) => Effect.Effect<{ readonly id: string; readonly secret: string }, StoreError>
-  /** The caller of a live session; null if there is none. `isActivity`: whether the request restarts the idle time of the session. */
-  readonly find: (secret: string | undefined, isActivity: boolean) => Effect.Effect<Caller | null, StoreError>
-  readonly end: (secret: string | undefined) => Effect.Effect<void, StoreError>
-  /** The live sessions, the one with the oldest request first. */
-  readonly list: Effect.Effect<ReadonlyArray<StoredSession>, StoreError>
-  /** Ends the selected live sessions, with an entry in the audit log; returns how many ended. */
-  readonly endSelected: (
-    which: SessionSelection,
-    toAction: (count: number) => OperatorAction
-  ) => Effect.Effect<number, StoreError>
-}>()("rollcall/http/Sessions") {
-  static readonly layer: Layer.Layer<Sessions, never, StoredSessions | Tokens> = Layer.effect(
-    Sessions,
-    Effect.gen(function*() {
-      const stored = yield* StoredSessions
-      const tokens = yield* Tokens
-      const scope = yield* Scope.Scope
-      const monotonic = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
-      const known = new Map<string, Known>()
-      const checks = new Map<string, Fiber.Fiber<Known | null, StoreError>>()
-      /** Number of times that this process has ended sessions. A check that started before the latest time does not confirm a session. */
-      let ends = 0
+const make = Effect.gen(function*() {
+  const stored = yield* StoredSessions
+  const tokens = yield* Tokens
+  const scope = yield* Scope.Scope
+  const monotonic = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
+  const known = new Map<string, Known>()
+  const checks = new Map<string, Fiber.Fiber<Known | null, StoreError>>()
+  /** Number of times that this process has ended sessions. A check that started before the latest time does not confirm a session. */
+  let ends = 0
 
-      const isOfToken = ({ id, scope, seal }: Pick<StoredSession, "id" | "scope" | "seal">): boolean =>
-        tokens.sealedBy(ofId(id), seal) === scope
+  const isOfToken = ({ id, scope, seal }: Pick<StoredSession, "id" | "scope" | "seal">): boolean =>
+    tokens.sealedBy(ofId(id), seal) === scope
 
-      const isSealed = (secret: string): boolean => {
-        const [text = "", seal = ""] = secret.split(".", 2)
-        return tokens.sealedBy(ofSecret(text), seal) !== null
-      }
+  const isSealed = (secret: string): boolean => {
+    const [text = "", seal = ""] = secret.split(".", 2)
+    return tokens.sealedBy(ofSecret(text), seal) !== null
+  }
 
-      const remember = (key: string, found: Known): void => {
-        known.delete(key)
-        known.set(key, found)
-        const [oldest] = known.keys()
-        if (known.size > maxKnown && oldest !== undefined) known.delete(oldest)
-      }
+  const remember = (key: string, found: Known): void => {
+    known.delete(key)
+    known.set(key, found)
+    const [oldest] = known.keys()
+    if (known.size > maxKnown && oldest !== undefined) known.delete(oldest)
+  }
 
-      /** Queries the store. If the activity cannot be stored, for example because the disk is full, the session is still found. */
-      const check = Effect.fnUntraced(function*(key: string, isActivity: boolean) {
-        const [at, endsBefore] = [yield* monotonic, ends]
-        const read = stored.find(key, false)
-        const session = yield* isActivity ? Effect.catch(stored.find(key, true), () => read) : read
-        if (session === null || !isOfToken(session)) {
-          known.delete(key)
-          return null
-        }
-        const found: Known = {
-          caller: { scope: session.scope, authenticatedBy: "session", session: session.id },
-          checkedAt: at,
-          activeAt: isActivity ? at : known.get(key)?.activeAt ?? -Infinity,
-          expiresAt: at + session.left
-        }
-        if (ends === endsBefore) remember(key, found)
-        return found
-      })
+  /** Queries the store. If the activity cannot be stored, for example because the disk is full, the session is still found. */
+  const check = Effect.fnUntraced(function*(key: string, isActivity: boolean) {
+    const [at, endsBefore] = [yield* monotonic, ends]
+    const read = stored.find(key, false)
+    const session = yield* isActivity ? Effect.catch(stored.find(key, true), () => read) : read
+    if (session === null || !isOfToken(session)) {
+      known.delete(key)
+      return null
+    }
+    const found: Known = {
+      caller: { scope: session.scope, authenticatedBy: "session", session: session.id },
+      checkedAt: at,
+      activeAt: isActivity ? at : known.get(key)?.activeAt ?? -Infinity,
+      expiresAt: at + session.left
+    }
+    if (ends === endsBefore) remember(key, found)
+    return found
+  })
 
-      /** The running check of the session, or a new check. The check continues if the request stops waiting for it. */
-      const checking = (key: string, isActivity: boolean) =>
-        Effect.suspend(() => {
-          const running = checks.get(key)
-          if (running !== undefined) return Effect.succeed(running)
-          return check(key, isActivity).pipe(
-            Effect.ensuring(Effect.sync(() => checks.delete(key))),
-            Effect.forkIn(scope),
-            // a check may end before this line
-            Effect.tap((fiber) => Effect.sync(() => fiber.pollUnsafe() === undefined && checks.set(key, fiber)))
-          )
-        })
-
-      /**
-       * Drops what this process knows about the sessions: later requests query the store, and do not wait for a check that started
-       * earlier.
-       */
-      const dropKnown = (keys: Iterable<string>): void => {
-        ends++
-        for (const key of keys) {
-          known.delete(key)
-          checks.delete(key)
-        }
-      }
-
-      return Sessions.of({
-        start: Effect.fnUntraced(function*({ caller, seal }, address) {
-          const text = randomBytes(32).toString("base64url")
-          const id = randomBytes(8).toString("hex")
-          const secret = `${text}.${seal(ofSecret(text))}`
-          yield* stored.start({ key: hash(secret), id, scope: caller.scope, seal: seal(ofId(id)), address })
-          return { id, secret }
-        }),
-        find: Effect.fnUntraced(function*(secret, isActivity) {
-          if (secret === undefined || !isSealed(secret)) return null
-          const key = hash(secret)
-          const now = yield* monotonic
-          const before = known.get(key)
-          const confirmed = before !== undefined && now < before.expiresAt ? before : null
-          const mustStore = isActivity && (confirmed === null || now - confirmed.activeAt >= activityInterval)
-          if (confirmed !== null && !mustStore && now - confirmed.checkedAt < freshFor) return confirmed.caller
-          const result = yield* Fiber.join(yield* checking(key, mustStore)).pipe(
-            Effect.timeoutOption(confirmed === null ? unknownTimeout : knownTimeout),
-            Effect.map(Option.getOrElse(() => timedOut)),
-            Effect.catch(Effect.succeed)
-          )
-          if (!(result instanceof StoreError)) return result?.caller ?? null
-          if (confirmed === null) return yield* result
-          return confirmed.caller
-        }),
-        end: Effect.fnUntraced(function*(secret) {
-          if (secret === undefined || !isSealed(secret)) return
-          const key = hash(secret)
-          yield* Effect.ensuring(stored.end({ key }, () => null), Effect.sync(() => dropKnown([key])))
-        }),
-        list: Effect.map(stored.list, (all) => all.filter(isOfToken)),
-        endSelected: (which, toAction) =>
-          stored.end(which, (ended) => {
-            const { length } = ended.filter(isOfToken)
-            return length === 0 ? null : toAction(length)
-          }).pipe(
-            Effect.tap(() => Effect.sync(() => dropKnown([...known.keys(), ...checks.keys()]))),
-            Effect.map((ended) => ended.filter(isOfToken).length)
-          )
-      })
+  /** The running check of the session, or a new check. The check continues if the request stops waiting for it. */
+  const checking = (key: string, isActivity: boolean) =>
+    Effect.suspend(() => {
+      const running = checks.get(key)
+      if (running !== undefined) return Effect.succeed(running)
+      return check(key, isActivity).pipe(
+        Effect.ensuring(Effect.sync(() => checks.delete(key))),
+        Effect.forkIn(scope),
+        // a check may end before this line
+        Effect.tap((fiber) => Effect.sync(() => fiber.pollUnsafe() === undefined && checks.set(key, fiber)))
+      )
     })
-  )
+
+  /**
+   * Drops what this process knows about the sessions: later requests query the store, and do not wait for a check that started
+   * earlier.
+   */
+  const dropKnown = (keys: Iterable<string>): void => {
+    ends++
+    for (const key of keys) {
+      known.delete(key)
+      checks.delete(key)
+    }
+  }
+
+  return {
+    /** Starts a session. The returned secret is the value of the cookie. */
+    start: Effect.fnUntraced(function*({ caller, seal }: Grant, address: string) {
+      const text = randomBytes(32).toString("base64url")
+      const id = randomBytes(8).toString("hex")
+      const secret = `${text}.${seal(ofSecret(text))}`
+      yield* stored.start({ key: hash(secret), id, scope: caller.scope, seal: seal(ofId(id)), address })
+      return { id, secret }
+    }),
+    /** The caller of a live session; null if there is none. `isActivity`: whether the request restarts the idle time of the session. */
+    find: Effect.fnUntraced(function*(secret: string | undefined, isActivity: boolean) {
+      if (secret === undefined || !isSealed(secret)) return null
+      const key = hash(secret)
+      const now = yield* monotonic
+      const before = known.get(key)
+      const confirmed = before !== undefined && now < before.expiresAt ? before : null
+      const mustStore = isActivity && (confirmed === null || now - confirmed.activeAt >= activityInterval)
+      if (confirmed !== null && !mustStore && now - confirmed.checkedAt < freshFor) return confirmed.caller
+      const result = yield* Fiber.join(yield* checking(key, mustStore)).pipe(
+        Effect.timeoutOption(confirmed === null ? unknownTimeout : knownTimeout),
+        Effect.map(Option.getOrElse(() => timedOut)),
+        Effect.catch(Effect.succeed)
+      )
+      if (!(result instanceof StoreError)) return result?.caller ?? null
+      if (confirmed === null) return yield* result
+      return confirmed.caller
+    }),
+    end: Effect.fnUntraced(function*(secret: string | undefined) {
+      if (secret === undefined || !isSealed(secret)) return
+      const key = hash(secret)
+      yield* Effect.ensuring(stored.end({ key }, () => null), Effect.sync(() => dropKnown([key])))
+    }),
+    /** The live sessions, the one with the oldest request first. */
+    list: Effect.map(stored.list, (all) => all.filter(isOfToken)),
+    /** Ends the selected live sessions, with an entry in the audit log; returns how many ended. */
+    endSelected: (which: SessionSelection, toAction: (count: number) => OperatorAction) =>
+      stored.end(which, (ended) => {
+        const { length } = ended.filter(isOfToken)
+        return length === 0 ? null : toAction(length)
+      }).pipe(
+        Effect.tap(() => Effect.sync(() => dropKnown([...known.keys(), ...checks.keys()]))),
+        Effect.map((ended) => ended.filter(isOfToken).length)
+      )
+  }
+})
+
+export class Sessions extends Context.Service<Sessions>()("rollcall/http/Sessions", { make }) {
+  static readonly layer: Layer.Layer<Sessions, never, StoredSessions | Tokens> = Layer.effect(Sessions, make)
 }
 
 /** Ends sessions on request of an operator, and records that in the audit log; returns how many sessions ended. */

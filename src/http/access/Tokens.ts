@@ -63,63 +63,58 @@ const isSame = (one: ReadonlyArray<Buffer>, other: ReadonlyArray<Buffer>): boole
 export const bearerOf = (authorization: string | undefined): string | null =>
   /^bearer +(\S+) *$/i.exec(authorization ?? "")?.[1] ?? null
 
-export class Tokens extends Context.Service<Tokens, {
-  /** Null if the candidate is not one of the tokens. */
-  readonly check: (candidate: string) => Grant | null
-  /** The right of the valid token with which the text was sealed; null if no valid token made the seal. */
-  readonly sealedBy: (text: string, seal: string) => Scope | null
-}>()("rollcall/http/Tokens") {
-  static readonly layer = ({ readToken, token }: TokenSources): Layer.Layer<Tokens> =>
-    Layer.effect(
-      Tokens,
-      Effect.gen(function*() {
-        const accepted: Record<Scope, ReadonlyArray<Buffer>> = {
-          operate: digestsOf(token?.initial ?? []),
-          read: digestsOf(readToken?.initial ?? [])
-        }
+const make = Effect.fnUntraced(function*({ readToken, token }: TokenSources) {
+  const accepted: Record<Scope, ReadonlyArray<Buffer>> = {
+    operate: digestsOf(token?.initial ?? []),
+    read: digestsOf(readToken?.initial ?? [])
+  }
 
-        const follow = (scope: Scope, other: Scope, source: TokenSource | null) => {
-          if (source === null || source.file === null) return Effect.void
-          const { read, variable } = source.file
-          return Effect.forkScoped(keepCurrent({
-            name: "token",
-            first: accepted[scope],
-            read: Effect.filterOrFail(
-              Effect.map(read, digestsOf),
-              (digests) => !digests.some((digest) => contains(accepted[other], digest)),
-              () => ({
-                message: `${variable} contains a token that is both the read token and the operate token`,
-                hint: "make another token with: openssl rand -hex 32"
-              })
-            ),
-            isSame,
-            use: (digests) => {
-              accepted[scope] = digests
-              return { variable }
-            }
-          }))
-        }
-        yield* follow("operate", "read", token)
-        yield* follow("read", "operate", readToken)
+  const follow = (scope: Scope, other: Scope, source: TokenSource | null) => {
+    if (source === null || source.file === null) return Effect.void
+    const { read, variable } = source.file
+    return Effect.forkScoped(keepCurrent({
+      name: "token",
+      first: accepted[scope],
+      read: Effect.filterOrFail(
+        Effect.map(read, digestsOf),
+        (digests) => !digests.some((digest) => contains(accepted[other], digest)),
+        () => ({
+          message: `${variable} contains a token that is both the read token and the operate token`,
+          hint: "make another token with: openssl rand -hex 32"
+        })
+      ),
+      isSame,
+      use: (digests) => {
+        accepted[scope] = digests
+        return { variable }
+      }
+    }))
+  }
+  yield* follow("operate", "read", token)
+  yield* follow("read", "operate", readToken)
 
-        const grant = (scope: Scope, sent: Buffer): Grant => ({
-          caller: { scope, authenticatedBy: scope === "operate" ? "operate token" : "read token" },
-          isValid: () => contains(accepted[scope], sent),
-          seal: (text) => sealOf(sent, text).toString("base64url")
-        })
-        const hasSealed = (scope: Scope, text: string, seal: Buffer): boolean =>
-          accepted[scope].some((token) => isEqual(sealOf(token, text), seal))
-        return Tokens.of({
-          sealedBy: (text, encoded) => {
-            const seal = Buffer.from(encoded, "base64url")
-            return hasSealed("operate", text, seal) ? "operate" : hasSealed("read", text, seal) ? "read" : null
-          },
-          check: (candidate) => {
-            const sent = digestOf(candidate)
-            const [operates, reads] = [contains(accepted.operate, sent), contains(accepted.read, sent)]
-            return operates ? grant("operate", sent) : reads ? grant("read", sent) : null
-          }
-        })
-      })
-    )
+  const grant = (scope: Scope, sent: Buffer): Grant => ({
+    caller: { scope, authenticatedBy: scope === "operate" ? "operate token" : "read token" },
+    isValid: () => contains(accepted[scope], sent),
+    seal: (text) => sealOf(sent, text).toString("base64url")
+  })
+  const hasSealed = (scope: Scope, text: string, seal: Buffer): boolean =>
+    accepted[scope].some((token) => isEqual(sealOf(token, text), seal))
+  return {
+    /** The right of the valid token with which the text was sealed; null if no valid token made the seal. */
+    sealedBy: (text: string, encoded: string): Scope | null => {
+      const seal = Buffer.from(encoded, "base64url")
+      return hasSealed("operate", text, seal) ? "operate" : hasSealed("read", text, seal) ? "read" : null
+    },
+    /** Null if the candidate is not one of the tokens. */
+    check: (candidate: string): Grant | null => {
+      const sent = digestOf(candidate)
+      const [operates, reads] = [contains(accepted.operate, sent), contains(accepted.read, sent)]
+      return operates ? grant("operate", sent) : reads ? grant("read", sent) : null
+    }
+  }
+})
+
+export class Tokens extends Context.Service<Tokens, Effect.Success<ReturnType<typeof make>>>()("rollcall/http/Tokens") {
+  static readonly layer = (sources: TokenSources): Layer.Layer<Tokens> => Layer.effect(Tokens, make(sources))
 }

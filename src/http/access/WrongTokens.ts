@@ -25,29 +25,26 @@ const wrongTokens = Metric.counter("rollcall_http_wrong_tokens_total", {
   incremental: true
 })
 
-export class WrongTokens extends Context.Service<WrongTokens, {
-  /**
-   * Notes one wrong token, and returns true after the delay. Returns false at once if too many requests wait; the response should then
-   * state that.
-   */
-  readonly penalize: (address: string) => Effect.Effect<boolean>
-}>()("rollcall/http/WrongTokens") {
-  static readonly layer: Layer.Layer<WrongTokens> = Layer.effect(
-    WrongTokens,
-    Effect.gen(function*() {
-      const log = yield* BoundedLog.make("requests with a wrong token were refused")
-      let waiting = 0
+const make = Effect.gen(function*() {
+  const log = yield* BoundedLog.make("requests with a wrong token were refused")
+  let waiting = 0
 
-      return WrongTokens.of({
-        penalize: Effect.fnUntraced(function*(address) {
-          yield* Metric.update(wrongTokens, 1)
-          yield* log(address)
-          if (waiting >= maxWaiting) return false
-          waiting += 1
-          yield* Effect.ensuring(Effect.sleep(delay), Effect.sync(() => waiting -= 1))
-          return true
-        })
-      })
+  return {
+    /**
+     * Notes one wrong token, and returns true after the delay. Returns false at once if too many requests wait; the response should then
+     * state that.
+     */
+    penalize: Effect.fnUntraced(function*(address: string) {
+      yield* Metric.update(wrongTokens, 1)
+      yield* log(address)
+      if (waiting >= maxWaiting) return false
+      waiting += 1
+      yield* Effect.ensuring(Effect.sleep(delay), Effect.sync(() => waiting -= 1))
+      return true
     })
-  )
+  }
+})
+
+export class WrongTokens extends Context.Service<WrongTokens>()("rollcall/http/WrongTokens", { make }) {
+  static readonly layer: Layer.Layer<WrongTokens> = Layer.effect(WrongTokens, make)
 }

@@ -42,76 +42,73 @@ export const hourOf = (millis: number): number => millis - millis % hourMillis
 
 const models: ReadonlySet<string | undefined> = new Set<string>(modelNames)
 
-export class ReadLog extends Context.Service<ReadLog, {
-  /** Notes a response that shows records, and returns when it may be sent. */
-  readonly noteRead: (route: string, named: Named) => Effect.Effect<void>
-}>()("rollcall/http/ReadLog") {
-  static readonly layer: Layer.Layer<ReadLog, never, Store> = Layer.effect(
-    ReadLog,
-    Effect.gen(function*() {
-      const store = yield* Store
-      const scope = yield* Effect.scope
+const make = Effect.gen(function*() {
+  const store = yield* Store
+  const scope = yield* Effect.scope
 
-      const integrations = new Set<string>()
-      /** Nanoseconds of the monotonic clock. */
-      let nextRefresh = 0n
+  const integrations = new Set<string>()
+  /** Nanoseconds of the monotonic clock. */
+  let nextRefresh = 0n
 
-      /** Returns when the newest read of the integrations has ended. */
-      let refreshed: Effect.Effect<unknown> = Effect.void
+  /** Returns when the newest read of the integrations has ended. */
+  let refreshed: Effect.Effect<unknown> = Effect.void
 
-      const refresh = Effect.map(store.integrations, (all) => {
-        for (const { id } of all) integrations.add(id)
-      })
+  const refresh = Effect.map(store.integrations, (all) => {
+    for (const { id } of all) integrations.add(id)
+  })
 
-      const targetOf = Effect.fnUntraced(function*({ integration, model }: Named) {
-        if (integration !== undefined && !integrations.has(integration)) {
-          const now = yield* Clock.monotonicTimeNanos
-          if (now >= nextRefresh) {
-            nextRefresh = now + refreshInterval
-            refreshed = Fiber.await(yield* Effect.forkIn(refresh, scope))
-          }
-          yield* Effect.timeoutOption(refreshed, patience)
-        }
-        const known = integration !== undefined && integrations.has(integration) ? integration : "*"
-        const kind = models.has(model) ? model : "*"
-        return known === "*" && kind === "*" ? "*" : `${known}/${kind}`
-      })
+  const targetOf = Effect.fnUntraced(function*({ integration, model }: Named) {
+    if (integration !== undefined && !integrations.has(integration)) {
+      const now = yield* Clock.monotonicTimeNanos
+      if (now >= nextRefresh) {
+        nextRefresh = now + refreshInterval
+        refreshed = Fiber.await(yield* Effect.forkIn(refresh, scope))
+      }
+      yield* Effect.timeoutOption(refreshed, patience)
+    }
+    const known = integration !== undefined && integrations.has(integration) ? integration : "*"
+    const kind = models.has(model) ? model : "*"
+    return known === "*" && kind === "*" ? "*" : `${known}/${kind}`
+  })
 
-      let hour = 0
-      /** The writes of the entries of this hour. A key includes the hour, because a write may be added after the hour has ended. */
-      const entries = new Map<string, Fiber.Fiber<void>>()
+  let hour = 0
+  /** The writes of the entries of this hour. A key includes the hour, because a write may be added after the hour has ended. */
+  const entries = new Map<string, Fiber.Fiber<void>>()
 
-      /** Writes an entry; logs it if the store refuses it, or does not take it in time. */
-      const write = Effect.fnUntraced(function*(read: AuditedRead) {
-        const writing = yield* Effect.forkIn(store.recordRead(read), scope)
-        const exit = yield* Effect.timeoutOption(Fiber.await(writing), patience)
-        if (Option.exists(exit, Exit.isSuccess)) return
-        const { actor, address, route, target } = read
-        yield* Effect.annotateLogs(
-          Effect.logWarning(
-            "the store did not take an entry of the audit log in time: keep this line with the audit log"
-          ),
-          { route, target, actor, address }
-        )
-      })
+  /** Writes an entry; logs it if the store refuses it, or does not take it in time. */
+  const write = Effect.fnUntraced(function*(read: AuditedRead) {
+    const writing = yield* Effect.forkIn(store.recordRead(read), scope)
+    const exit = yield* Effect.timeoutOption(Fiber.await(writing), patience)
+    if (Option.exists(exit, Exit.isSuccess)) return
+    const { actor, address, route, target } = read
+    yield* Effect.annotateLogs(
+      Effect.logWarning(
+        "the store did not take an entry of the audit log in time: keep this line with the audit log"
+      ),
+      { route, target, actor, address }
+    )
+  })
 
-      return ReadLog.of({
-        noteRead: Effect.fnUntraced(function*(route, named) {
-          const target = yield* targetOf(named)
-          const { actor, address } = yield* CurrentActor
-          const now = yield* Clock.currentTimeMillis
-          const period = hourOf(now)
-          if (period !== hour) entries.clear()
-          hour = period
-          const exact = { period, route, target, actor, address: address ?? "unknown" }
-          const isExact = entries.size < maxEntries || entries.has(JSON.stringify(exact))
-          const place = isExact ? exact : { ...exact, target: "*", address: "several" }
-          const key = JSON.stringify(place)
-          const writing = entries.get(key) ?? (yield* Effect.forkIn(write({ ...place, firstAt: now }), scope))
-          entries.set(key, writing)
-          yield* Fiber.await(writing)
-        })
-      })
+  return {
+    /** Notes a response that shows records, and returns when it may be sent. */
+    noteRead: Effect.fnUntraced(function*(route: string, named: Named) {
+      const target = yield* targetOf(named)
+      const { actor, address } = yield* CurrentActor
+      const now = yield* Clock.currentTimeMillis
+      const period = hourOf(now)
+      if (period !== hour) entries.clear()
+      hour = period
+      const exact = { period, route, target, actor, address: address ?? "unknown" }
+      const isExact = entries.size < maxEntries || entries.has(JSON.stringify(exact))
+      const place = isExact ? exact : { ...exact, target: "*", address: "several" }
+      const key = JSON.stringify(place)
+      const writing = entries.get(key) ?? (yield* Effect.forkIn(write({ ...place, firstAt: now }), scope))
+      entries.set(key, writing)
+      yield* Fiber.await(writing)
     })
-  )
+  }
+})
+
+export class ReadLog extends Context.Service<ReadLog>()("rollcall/http/ReadLog", { make }) {
+  static readonly layer: Layer.Layer<ReadLog, never, Store> = Layer.effect(ReadLog, make)
 }

@@ -14,7 +14,6 @@ import { feed } from "./FeedApi.ts"
 import { fleet } from "./FleetApi.ts"
 import { forget } from "./ForgetApi.ts"
 import { holds } from "./HoldApi.ts"
-import { NullCharacters } from "./NullCharacters.ts"
 import { completeDocument } from "./OpenApiDocument.ts"
 import { overviewEndpoints } from "./OverviewApi.ts"
 import { plugins } from "./PluginApi.ts"
@@ -137,6 +136,5 @@ export const Api = HttpApi.make("rollcall")
   .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error" })
   .middleware(RequestValidation)
   .middleware(UnknownParameters)
-  .middleware(NullCharacters)
   .middleware(ReadAudit)
   .annotateMerge(OpenApi.annotations({ transform: completeDocument }))

@@ -1,6 +1,8 @@
 /**
  * Refuses requests with a query parameter or a body that their endpoint does not have. A misspelled filter would otherwise select
  * everything, and a filter in the body of a command for everything would be ignored.
+ * Refuses requests with a null character too: no name, id or text of a store contains one. PostgreSQL cannot store it, and would fail each
+ * statement that compares a text with it.
  *
  * Gotchas
  * - The router splits the query into parameters. It takes not only `?`, but also `;` and `#` after the path for the start of a query.
@@ -73,18 +75,33 @@ const unexpectedBody = new RequestMalformed({
   errors: [{ path: ["payload"], message: "unexpected body" }]
 })
 
+/** The escape of a null character in JSON, after an even number of backslashes. */
+const nullEscape = /(?<!\\)(?:\\\\)*\\u0000/
+
+const nullIn = (part: "body" | "url") =>
+  new RequestMalformed({
+    detail: `in the ${part === "url" ? "path or query" : part}: a null character`,
+    hint: "remove it; no name, id or text contains one",
+    errors: [{ path: [part], message: "null character" }]
+  })
+
 const isNothing = (body: string): boolean => /^\s*(\{\s*\}\s*)?$/.test(body)
 
 export const layer = Layer.succeed(
   UnknownParameters,
   (handler, { endpoint }) =>
     Effect.gen(function*() {
+      const request = yield* HttpServerRequest
+      if (/%00/.test(request.url)) return yield* nullIn("url")
+      // the text is kept for the decoder of the body, which answers if it cannot be read
+      const body = request.method === "POST" ? yield* Effect.orElseSucceed(request.text, () => "") : ""
+      if (nullEscape.test(body)) return yield* nullIn("body")
       const names = Object.keys(yield* ParsedSearchParams)
       const problem = findUnknownParameters(queryParametersOf(endpoint), names)
       if (problem !== null) return yield* problem
       // the body of a GET has no meaning
       const takesBody = endpoint.method === "GET" || endpoint.payload.size > 0
-      if (!takesBody && !isNothing(yield* Effect.orDie((yield* HttpServerRequest).text))) return yield* unexpectedBody
+      if (!takesBody && !isNothing(yield* Effect.orDie(request.text))) return yield* unexpectedBody
       return yield* handler
     })
 )

@@ -25,16 +25,6 @@ import * as BoundedLog from "./BoundedLog.ts"
 import { readersCut } from "./Connections.ts"
 import { type Limits, maxPageBytes, retryAfter } from "./Limits.ts"
 
-export class PageBudget extends Context.Service<PageBudget, {
-  /**
-   * Makes a page as soon as there is memory for it. The memory is released when the response has ended. If there is no memory in time,
-   * the response is 503.
-   */
-  readonly hold: <E, R>(
-    page: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
-  ) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest>
-}>()("rollcall/http/PageBudget") {}
-
 const busy = Effect.map(
   HttpServerRespondable.toResponse(
     new TooManyPages({
@@ -70,7 +60,11 @@ const make = Effect.fnUntraced(function*({ pageBytes, pageReceipt, pageWait }: L
     socket.destroy()
   })
 
-  return PageBudget.of({
+  return {
+    /**
+     * Makes a page as soon as there is memory for it. The memory is released when the response has ended. If there is no memory in time,
+     * the response is 503.
+     */
     hold: <E, R>(page: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function*() {
@@ -93,7 +87,11 @@ const make = Effect.fnUntraced(function*({ pageBytes, pageReceipt, pageWait }: L
           return made
         })
       )
-  })
+  }
 })
+
+export class PageBudget extends Context.Service<PageBudget, Effect.Success<ReturnType<typeof make>>>()(
+  "rollcall/http/PageBudget"
+) {}
 
 export const layer = (limits: Limits): Layer.Layer<PageBudget> => Layer.effect(PageBudget, make(limits))

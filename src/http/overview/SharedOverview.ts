@@ -27,70 +27,71 @@ const [longest, share] = [30_000, 25] as const
 
 const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
-export class SharedOverview extends Context.Service<SharedOverview, {
-  /** `fresh`: read for this request. Otherwise the state may be as old as `pause`. */
-  readonly get: (fresh: boolean) => Effect.Effect<Snapshot, StoreError>
-  /** How long a client waits before it asks again, in ms. */
-  readonly pause: Effect.Effect<number>
-}>()("rollcall/http/SharedOverview") {
+const make = Effect.fnUntraced(function*(options: Options) {
+  const context = yield* Effect.context<OverviewCache | Store | Deliveries | PluginAdmin>()
+  const scope = yield* Scope.Scope
+  const snapshotOf = OverviewSnapshot.make(options)
+  let last: { readonly snapshot: Snapshot; readonly startedAt: number; readonly took: number } | null = null
+  let running: Fiber.Fiber<Snapshot, StoreError> | null = null
+
+  const read = Effect.gen(function*() {
+    const { overview, plugins, processes } = yield* OverviewCache
+    const others = Effect.orElseSucceed(Effect.map(processes, ({ value }) => value), () => [])
+    const [streams, delivering, listed] = yield* Effect.all([overview, plugins, others], {
+      concurrency: "unbounded"
+    })
+    return yield* snapshotOf({
+      overview: streams.value,
+      plugins: delivering.value,
+      processes: listed,
+      at: streams.at
+    })
+  }).pipe(Effect.provideContext(context))
+
+  const start = (startedAt: number) =>
+    read.pipe(
+      Effect.tap((snapshot) =>
+        Effect.map(monotonicMillis, (now) => {
+          last = { snapshot, startedAt, took: now - startedAt }
+        })
+      ),
+      Effect.ensuring(Effect.sync(() => running = null)),
+      Effect.forkIn(scope, { startImmediately: false }),
+      Effect.tap((fiber) =>
+        Effect.sync(() => {
+          if (fiber.pollUnsafe() === undefined) running = fiber
+        })
+      )
+    )
+
+  const pauseAfter = (took: number): number =>
+    Math.min(longest, Math.max(OverviewSnapshot.shortestInterval, took * share))
+
+  const get = Effect.fnUntraced(function*(fresh: boolean) {
+    const now = yield* monotonicMillis
+    if (!fresh && last !== null && now - last.startedAt < pauseAfter(last.took)) return last.snapshot
+    const current = running
+    if (current !== null) {
+      const joined = yield* Fiber.join(current)
+      if (!fresh) return joined
+    }
+    // several requests that waited share the next read
+    return yield* Fiber.join(running ?? (yield* start(now)))
+  })
+
+  return {
+    /** `fresh`: read for this request. Otherwise the state may be as old as `pause`. */
+    get,
+    /** How long a client waits before it asks again, in ms. */
+    pause: Effect.sync(() => pauseAfter(last?.took ?? 0))
+  }
+})
+
+export class SharedOverview extends Context.Service<SharedOverview, Effect.Success<ReturnType<typeof make>>>()(
+  "rollcall/http/SharedOverview"
+) {
   static readonly layer = (
     options: Options
   ): Layer.Layer<SharedOverview, never, OverviewCache | Store | Deliveries | PluginAdmin> =>
-    Layer.effect(
-      SharedOverview,
-      Effect.gen(function*() {
-        const context = yield* Effect.context<OverviewCache | Store | Deliveries | PluginAdmin>()
-        const scope = yield* Scope.Scope
-        const snapshotOf = OverviewSnapshot.make(options)
-        let last: { readonly snapshot: Snapshot; readonly startedAt: number; readonly took: number } | null = null
-        let running: Fiber.Fiber<Snapshot, StoreError> | null = null
-
-        const read = Effect.gen(function*() {
-          const { overview, plugins, processes } = yield* OverviewCache
-          const others = Effect.orElseSucceed(Effect.map(processes, ({ value }) => value), () => [])
-          const [streams, delivering, listed] = yield* Effect.all([overview, plugins, others], {
-            concurrency: "unbounded"
-          })
-          return yield* snapshotOf({
-            overview: streams.value,
-            plugins: delivering.value,
-            processes: listed,
-            at: streams.at
-          })
-        }).pipe(Effect.provideContext(context))
-
-        const start = (startedAt: number) =>
-          read.pipe(
-            Effect.tap((snapshot) =>
-              Effect.map(monotonicMillis, (now) => {
-                last = { snapshot, startedAt, took: now - startedAt }
-              })
-            ),
-            Effect.ensuring(Effect.sync(() => running = null)),
-            Effect.forkIn(scope, { startImmediately: false }),
-            Effect.tap((fiber) =>
-              Effect.sync(() => {
-                if (fiber.pollUnsafe() === undefined) running = fiber
-              })
-            )
-          )
-
-        const pauseAfter = (took: number): number =>
-          Math.min(longest, Math.max(OverviewSnapshot.shortestInterval, took * share))
-
-        const get = Effect.fnUntraced(function*(fresh: boolean) {
-          const now = yield* monotonicMillis
-          if (!fresh && last !== null && now - last.startedAt < pauseAfter(last.took)) return last.snapshot
-          const current = running
-          if (current !== null) {
-            const joined = yield* Fiber.join(current)
-            if (!fresh) return joined
-          }
-          // several requests that waited share the next read
-          return yield* Fiber.join(running ?? (yield* start(now)))
-        })
-
-        return SharedOverview.of({ get, pause: Effect.sync(() => pauseAfter(last?.took ?? 0)) })
-      })
-    )
+    Layer.effect(SharedOverview, make(options))
 }

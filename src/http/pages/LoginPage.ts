@@ -47,7 +47,7 @@ ${problem === undefined ? "" : `<p role="alert">${escape(problem)}</p>\n`}<form 
 A session ends after half an hour without a request, and after twelve hours.</p>
 ${fromElsewhere ? `<p>Already signed in? <a href="${escape(to)}">Continue</a></p>\n` : ""}</main>
 `,
-    { status }
+    status
   )
 
 const show = Effect.gen(function*() {

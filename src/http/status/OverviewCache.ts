@@ -22,7 +22,7 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import { PluginAdmin } from "../../delivery/admin/PluginAdmin.ts"
-import { type FleetProcess, Processes } from "../../store/Processes.ts"
+import { Processes } from "../../store/Processes.ts"
 import type { StreamQuery } from "../../store/State.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
@@ -147,32 +147,29 @@ export const pluginList = Effect.gen(function*() {
   return list
 })
 
-export class OverviewCache extends Context.Service<OverviewCache, {
-  readonly overview: CachedRead<StoreOverview>
-  /** A page of streams without the rest of the overview, which would read all streams. */
-  readonly streams: (query: StreamQuery) => CachedRead<StreamPage>
-  readonly plugins: CachedRead<PluginList>
-  readonly processes: CachedRead<ReadonlyArray<FleetProcess>>
-}>()("rollcall/http/OverviewCache") {
+const make = Effect.gen(function*() {
+  const { part, whole } = yield* makeCachedReads<StoreOverview, Store>(storeOverview)
+  const read = yield* warmUp(whole)
+  return {
+    overview: aged(
+      read,
+      ({ streams, ...rest }, millis) =>
+        Effect.map(withCurrentFreshness(streams, millis), (streams) => ({ ...rest, streams }))
+    ),
+    /** A page of streams without the rest of the overview, which would read all streams. */
+    streams: (query: StreamQuery) =>
+      aged<StreamPage>(
+        part<StreamPage>(streamPage(query), (last) => pageOfOverview(last, query)),
+        ({ items, next }, millis) => Effect.map(withCurrentFreshness(items, millis), (items) => ({ items, next }))
+      ),
+    plugins: yield* warmUp(yield* makeCachedRead(pluginList)),
+    processes: yield* makeCachedRead(Effect.flatMap(Processes, ({ list }) => list))
+  }
+})
+
+export class OverviewCache extends Context.Service<OverviewCache>()("rollcall/http/OverviewCache", { make }) {
   static readonly layer: Layer.Layer<OverviewCache, never, Store | Processes | PluginAdmin> = Layer.effect(
     OverviewCache,
-    Effect.gen(function*() {
-      const { part, whole } = yield* makeCachedReads<StoreOverview, Store>(storeOverview)
-      const read = yield* warmUp(whole)
-      return OverviewCache.of({
-        overview: aged(
-          read,
-          ({ streams, ...rest }, millis) =>
-            Effect.map(withCurrentFreshness(streams, millis), (streams) => ({ ...rest, streams }))
-        ),
-        streams: (query) =>
-          aged<StreamPage>(
-            part<StreamPage>(streamPage(query), (last) => pageOfOverview(last, query)),
-            ({ items, next }, millis) => Effect.map(withCurrentFreshness(items, millis), (items) => ({ items, next }))
-          ),
-        plugins: yield* warmUp(yield* makeCachedRead(pluginList)),
-        processes: yield* makeCachedRead(Effect.flatMap(Processes, ({ list }) => list))
-      })
-    })
+    make
   )
 }

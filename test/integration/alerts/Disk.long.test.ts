@@ -1,11 +1,11 @@
 /** The alert on the disk of a SQLite store: a real file system that is almost full. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { make } from "./Process.ts"
+import { make, test, watched } from "./Process.ts"
 import * as Prometheus from "./Prometheus.ts"
 
 const makeFolder = () => mkdtempSync(join(tmpdir(), "rollcall-disk-"))
@@ -30,33 +30,30 @@ const missing = Prometheus.missing ?? (() => {
 })()
 
 describe.skipIf(missing !== null)(`the alert on the disk${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
-  it.live(
+  test(
     "RollcallDiskSpaceLow fires while the disk of the store has less than a tenth of free space, and ends when there is more",
-    () =>
-      Effect.gen(function*() {
-        const disk = yield* Effect.acquireRelease(
-          Effect.sync(() => {
-            const folder = makeFolder()
-            mount(folder)
-            return folder
-          }),
-          (folder) => Effect.sync(() => unmount(folder))
-        )
-        const service = yield* make({ store: `sqlite:${join(disk, "rollcall.db")}` })
-        yield* service.start()
-        const prometheus = yield* Prometheus.start([service.url])
-        yield* prometheus.quiet
-        const file = join(disk, "other")
-        writeFileSync(file, Buffer.alloc(56 * 1024 ** 2))
-        const [alert] = yield* prometheus.fires("RollcallDiskSpaceLow")
-        assert.match(
-          alert?.annotations["summary"] ?? "",
-          /^\d(\.\d+)?MiB are left on the disk of the store of 127\.0\.0\.1:\d+$/
-        )
-        rmSync(file)
-        yield* prometheus.clears("RollcallDiskSpaceLow")
-        yield* prometheus.quiet
-      }),
-    240_000
+    4,
+    function*() {
+      const disk = yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          const folder = makeFolder()
+          mount(folder)
+          return folder
+        }),
+        (folder) => Effect.sync(() => unmount(folder))
+      )
+      const service = yield* make({ store: `sqlite:${join(disk, "rollcall.db")}` })
+      const prometheus = yield* watched(service)
+      const file = join(disk, "other")
+      writeFileSync(file, Buffer.alloc(56 * 1024 ** 2))
+      const [alert] = yield* prometheus.fires("RollcallDiskSpaceLow")
+      assert.match(
+        alert?.annotations["summary"] ?? "",
+        /^\d(\.\d+)?MiB are left on the disk of the store of 127\.0\.0\.1:\d+$/
+      )
+      rmSync(file)
+      yield* prometheus.clears("RollcallDiskSpaceLow")
+      yield* prometheus.quiet
+    }
   )
 })

@@ -1,6 +1,7 @@
 /**
  * A sandbox, and real processes that read it. A process keeps its address and its folder across restarts.
  */
+import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
@@ -9,6 +10,7 @@ import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import { freePort, Program } from "../cli/Program.ts"
+import * as Prometheus from "./Prometheus.ts"
 
 const effect = realpathSync(join(dirname(fileURLToPath(import.meta.url)), "../../../node_modules/effect"))
 
@@ -157,3 +159,21 @@ export const createTags = ({ sandbox }: Process, count: number, name: string) =>
     (index) => sandbox.mutate({ op: "create", integration, model: "ats.tag", fields: { name: `${name} ${index}` } }),
     { discard: true }
   )
+
+/** Starts the process; returns a Prometheus that watches it and in which no alert fires. */
+export const watched = Effect.fnUntraced(function*(
+  service: Process,
+  environment: Readonly<Record<string, string>> = {}
+) {
+  yield* service.start(environment)
+  const prometheus = yield* Prometheus.start([service.url])
+  yield* prometheus.quiet
+  return prometheus
+})
+
+/** A test that may take some minutes. */
+export const test = (
+  sentence: string,
+  minutes: number,
+  body: () => Generator<Effect.Effect<unknown, unknown, Scope.Scope>, void>
+) => it.live(sentence, () => Effect.gen(body), minutes * 60_000)

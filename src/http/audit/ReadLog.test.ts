@@ -5,26 +5,16 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { TestClock } from "effect/testing"
+import { integrationOf } from "../../../test/conformance/StoreSamples.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { type Actor, CurrentActor } from "../../store/Operators.ts"
-import type { IntegrationState } from "../../store/State.ts"
 import { incompatible, Store, type StoreError } from "../../store/Store.ts"
 import { ReadLog } from "./ReadLog.ts"
 
 const route = "/v1/events"
 const acme = { integration: "greenhouse:acme", model: "ats.tag" }
 
-const connected: IntegrationState = {
-  id: acme.integration,
-  account: "default",
-  models: "auto",
-  interval: 60_000,
-  sweepInterval: 60_000,
-  backfill: "publish",
-  declared: true,
-  generation: 1,
-  state: "active"
-}
+const connected = integrationOf(acme.integration, { declared: true })
 
 const as = (actor: string, address = "192.0.2.1") =>
   Effect.provideService(CurrentActor, { actor, address } satisfies Actor)

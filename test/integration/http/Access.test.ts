@@ -100,13 +100,15 @@ describe("a page of another origin", () => {
   it.live.each([undefined, token])("cannot run a command (token %s)", (secret) =>
     Effect.gen(function*() {
       const known = { host: "localhost:8477", ...json, ...(secret === undefined ? {} : bearer(secret)) }
-      for (const headers of foreign) {
-        const { body, status } = yield* send("POST", add, { ...known, ...headers }, integration)
-        assert.deepStrictEqual(
-          [status, body.type],
-          [403, "urn:rollcall:problem:origin-not-allowed"],
-          JSON.stringify(headers)
-        )
+      for (const path of [add, "/v1/holds/1/approve?plan=x"]) {
+        for (const headers of [...foreign, { origin: "https://attacker.example", "content-type": "text/plain" }]) {
+          const { body, status } = yield* send("POST", path, { ...known, ...headers }, integration)
+          assert.deepStrictEqual(
+            [status, body.type],
+            [403, "urn:rollcall:problem:origin-not-allowed"],
+            `${path} ${JSON.stringify(headers)}`
+          )
+        }
       }
       assert.isFalse(yield* isAdded)
       const own = { origin: "http://localhost:8477", "sec-fetch-site": "same-origin" }

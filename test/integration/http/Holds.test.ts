@@ -1,26 +1,16 @@
 /** Holds over HTTP and on the command line, as an operator on call uses them. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Server from "../../../src/http/Server.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { pendingOf } from "../../conformance/StoreSamples.ts"
-import { runCommand } from "../cli/Program.ts"
 import * as Running from "./Running.ts"
 
-const { ask, key, stream, served, using } = Running
-
-const post = Effect.fnUntraced(function*(path: string, headers: Record<string, string> = {}) {
-  const { url } = yield* Server.Server
-  const response = yield* Effect.promise(() =>
-    fetch(`${url}${path}`, { method: "POST", headers: { "content-type": "application/json", ...headers } })
-  )
-  return { status: response.status, body: yield* Effect.promise(() => response.json()) }
-})
+const { ask, key, post, rollcall, served, stream } = Running
 
 /** Approves the records that a hold has now. */
-const approve = Effect.fnUntraced(function*(id: number, query = "", headers: Record<string, string> = {}) {
+const approve = Effect.fnUntraced(function*(id: number, query = "") {
   const { body } = yield* ask(`/v1/holds/${id}/plan`)
-  return yield* post(`/v1/holds/${id}/approve?plan=${body.plan}${query}`, headers)
+  return yield* post(`/v1/holds/${id}/approve?plan=${body.plan}${query}`)
 })
 
 /** Puts a further record into a hold. */
@@ -123,35 +113,33 @@ describe("deciding", () => {
     assert.strictEqual((yield* approve(deletes, "&origin=poll")).status, 400)
   })
 
-  it.live(
+  served(
     "an approved hold of a stream that is not read is stored and shows why it waits (D6)",
-    () =>
-      Effect.gen(function*() {
-        const { deletes, scope } = yield* held
-        yield* stream({ retired: true })
-        const waits =
-          "greenhouse:acme/ats.tag is no longer read; its changes are released once it is configured or added again"
-        const { body, status } = yield* approve(deletes)
-        assert.deepStrictEqual([status, body.state], [200, "approving"])
-        assert.include(body.waiting_reason, waits)
-        assert.include((yield* ask(`/v1/holds/${deletes}`)).body.hold.waiting_reason, waits)
-        assert.deepStrictEqual(
-          (yield* ask("/v1/holds")).body.items.map((hold: { waiting_reason: string | null }) =>
-            hold.waiting_reason !== null
-          ),
-          [false, true]
-        )
-        const { url } = yield* Server.Server
-        const holds = (...args: ReadonlyArray<string>) =>
-          Effect.promise(() => runCommand(["holds", ...args], { ROLLCALL_HTTP_PORT: new URL(url).port }))
-        assert.include((yield* holds("list")).stdout, waits)
-        assert.include(
-          (yield* holds("approve", String(scope), "--yes")).stdout,
-          `is approved and will be released later: ${waits}`
-        )
-        yield* stream({ retired: false })
-        assert.isNull((yield* ask(`/v1/holds/${deletes}`)).body.hold.waiting_reason)
-      }).pipe(using()),
+    function*() {
+      const { deletes, scope } = yield* held
+      yield* stream({ retired: true })
+      const waits =
+        "greenhouse:acme/ats.tag is no longer read; its changes are released once it is configured or added again"
+      const { body, status } = yield* approve(deletes)
+      assert.deepStrictEqual([status, body.state], [200, "approving"])
+      assert.include(body.waiting_reason, waits)
+      assert.include((yield* ask(`/v1/holds/${deletes}`)).body.hold.waiting_reason, waits)
+      assert.deepStrictEqual(
+        (yield* ask("/v1/holds")).body.items.map((hold: { waiting_reason: string | null }) =>
+          hold.waiting_reason !== null
+        ),
+        [false, true]
+      )
+      const holds = (...args: ReadonlyArray<string>) => rollcall("holds", ...args)
+      assert.include((yield* holds("list")).stdout, waits)
+      assert.include(
+        (yield* holds("approve", String(scope), "--yes")).stdout,
+        `is approved and will be released later: ${waits}`
+      )
+      yield* stream({ retired: false })
+      assert.isNull((yield* ask(`/v1/holds/${deletes}`)).body.hold.waiting_reason)
+    },
+    {},
     180_000
   )
 
@@ -180,24 +168,14 @@ describe("deciding", () => {
       assert.strictEqual((yield* ask("/v1/holds/77/plan")).status, 404)
     }
   )
-
-  served("a web page of another origin cannot decide, a page of our own origin can", function*() {
-    const { deletes } = yield* held
-    const { url } = yield* Server.Server
-    const forged = yield* approve(deletes, "", { origin: "https://attacker.example" })
-    assert.deepStrictEqual([forged.status, forged.body.type], [403, "urn:rollcall:problem:origin-not-allowed"])
-    assert.strictEqual((yield* approve(deletes, "", { origin: "null" })).status, 403)
-    assert.strictEqual((yield* approve(deletes, "", { origin: url })).status, 200)
-  })
 })
 
 describe("rollcall holds", () => {
-  it.live("lists, shows and decides; exit code 1 for a failure, 2 for wrong usage", () =>
-    Effect.gen(function*() {
+  served(
+    "lists, shows and decides; exit code 1 for a failure, 2 for wrong usage",
+    function*() {
       const { deletes, scope } = yield* held
-      const { url } = yield* Server.Server
-      const holds = (...args: ReadonlyArray<string>) =>
-        Effect.promise(() => runCommand(["holds", ...args], { ROLLCALL_HTTP_PORT: new URL(url).port }))
+      const holds = (...args: ReadonlyArray<string>) => rollcall("holds", ...args)
       const list = yield* holds("list")
       assert.strictEqual(list.code, 0)
       assert.match(
@@ -208,7 +186,7 @@ describe("rollcall holds", () => {
       assert.match(shown.stdout, /^a +flagged/m)
       const { held: records, kind } = JSON.parse((yield* holds("show", String(scope), "--json")).stdout)
       assert.deepStrictEqual([kind, records.length], ["scope", 1])
-      const status = yield* Effect.promise(() => runCommand(["status"], { ROLLCALL_HTTP_PORT: new URL(url).port }))
+      const status = yield* rollcall("status")
       assert.match(status.stdout, /waiting for a decision:\n.*\n.*scope/)
 
       assert.match((yield* holds("reject", String(deletes))).stdout, /is rejected: 3 records stay unpublished/)
@@ -221,35 +199,34 @@ describe("rollcall holds", () => {
       assert.strictEqual((yield* holds("show", "77")).code, 1)
       assert.strictEqual((yield* holds("show", "all")).code, 2)
       assert.strictEqual((yield* holds("decide")).code, 2)
-    }).pipe(using()), 180_000)
+    },
+    {},
+    180_000
+  )
 
-  it.live(
+  served(
     "approve shows its plan and publishes nothing until the plan is confirmed; --plan refuses other records",
-    () =>
-      Effect.gen(function*() {
-        const { deletes } = yield* held
-        const { url } = yield* Server.Server
-        const approve = (...args: ReadonlyArray<string>) =>
-          Effect.promise(() =>
-            runCommand(["holds", "approve", String(deletes), ...args], { ROLLCALL_HTTP_PORT: new URL(url).port })
-          )
-        const state = Effect.map(ask(`/v1/holds/${deletes}`), ({ body }) => body.hold.state)
-        const shown = yield* approve()
-        assert.strictEqual(shown.code, 1)
-        const [, plan = ""] = shown.stdout.match(/^plan ([0-9a-f]{16}): 3 records \(deletes\)$/m) ?? []
-        assert.isNotEmpty(plan, shown.stdout)
-        assert.match(shown.stderr, new RegExp(`not confirmed, so nothing was changed\n.*--plan ${plan}.*--yes`))
-        const silently = yield* approve("--json")
-        assert.deepStrictEqual([silently.code, silently.stdout], [1, ""])
-        yield* add(deletes, "e")
-        const outdated = yield* approve("--plan", plan)
-        assert.strictEqual(outdated.code, 1)
-        assert.include(outdated.stderr, "has 4 records now")
-        assert.strictEqual(yield* state, "open")
-        const [, next = ""] = (yield* approve()).stdout.match(/^plan (\w+): 4 records/m) ?? []
-        assert.strictEqual((yield* approve("--plan", next)).code, 0)
-        assert.strictEqual(yield* state, "approving")
-      }).pipe(using()),
+    function*() {
+      const { deletes } = yield* held
+      const approve = (...args: ReadonlyArray<string>) => rollcall("holds", "approve", String(deletes), ...args)
+      const state = Effect.map(ask(`/v1/holds/${deletes}`), ({ body }) => body.hold.state)
+      const shown = yield* approve()
+      assert.strictEqual(shown.code, 1)
+      const [, plan = ""] = shown.stdout.match(/^plan ([0-9a-f]{16}): 3 records \(deletes\)$/m) ?? []
+      assert.isNotEmpty(plan, shown.stdout)
+      assert.match(shown.stderr, new RegExp(`not confirmed, so nothing was changed\n.*--plan ${plan}.*--yes`))
+      const silently = yield* approve("--json")
+      assert.deepStrictEqual([silently.code, silently.stdout], [1, ""])
+      yield* add(deletes, "e")
+      const outdated = yield* approve("--plan", plan)
+      assert.strictEqual(outdated.code, 1)
+      assert.include(outdated.stderr, "has 4 records now")
+      assert.strictEqual(yield* state, "open")
+      const [, next = ""] = (yield* approve()).stdout.match(/^plan (\w+): 4 records/m) ?? []
+      assert.strictEqual((yield* approve("--plan", next)).code, 0)
+      assert.strictEqual(yield* state, "approving")
+    },
+    {},
     180_000
   )
 })

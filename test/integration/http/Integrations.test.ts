@@ -10,19 +10,7 @@ import * as Server from "../../../src/http/Server.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Scripted from "../../support/capture/ScriptedApi.ts"
-import { ask, type Options, served, server, stream, using, write } from "./Running.ts"
-
-const post = Effect.fnUntraced(function*(path: string, body: unknown, headers: Record<string, string> = {}) {
-  const { url } = yield* Server.Server
-  const response = yield* Effect.promise(() =>
-    fetch(`${url}${path}`, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...headers },
-      body: typeof body === "string" ? body : JSON.stringify(body)
-    })
-  )
-  return { status: response.status, body: yield* Effect.promise(() => response.json()) }
-})
+import { ask, type Options, post, served, server, stream, using, write } from "./Running.ts"
 
 const list = Effect.map(ask("/v1/integrations"), ({ body }) => body.items)
 const acme = "greenhouse:acme"
@@ -147,15 +135,6 @@ describe("POST /v1/integrations", () => {
       assert.include(body.faults.map((fault: { where: string }) => fault.where), where)
     })
   }
-
-  served("a page of another site cannot make a local browser post", function*() {
-    const added = (origin: string) => post("/v1/integrations", { id: acme }, { origin, "content-type": "text/plain" })
-    assert.strictEqual((yield* added("https://attacker.example")).status, 403)
-    assert.strictEqual((yield* added("null")).status, 403)
-    assert.deepStrictEqual(yield* list, [])
-    const { url } = yield* Server.Server
-    assert.strictEqual((yield* post("/v1/integrations", { id: acme }, { origin: url })).status, 200)
-  })
 })
 
 describe("POST /v1/integrations/{id}/remove", () => {

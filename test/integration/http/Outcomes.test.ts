@@ -7,8 +7,7 @@ import * as Plugin from "../../../src/plugin/Plugin.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { hooked } from "../../support/source/Hooked.ts"
-import { runCommand } from "../cli/Program.ts"
-import { ask, post, stream, using, write } from "./Running.ts"
+import { ask, post, rollcall, stream, using, write } from "./Running.ts"
 
 /** Creates an application for each tag; the API does not answer. `applied`: the results with which the handler continued. */
 const silent = () => {
@@ -119,9 +118,6 @@ describe("rollcall deadletters resolve", () => {
       const { applied, options, sent } = silent()
       return Effect.gen(function*() {
         const id = String(yield* one)
-        const { url } = yield* Server.Server
-        const rollcall = (...args: ReadonlyArray<string>) =>
-          Effect.promise(() => runCommand(args, { ROLLCALL_HTTP_PORT: new URL(url).port }))
         const shown = (yield* rollcall("deadletters", "show", id)).stdout
         assert.include(shown, "POST /ats/jobs/job%20a/applications in greenhouse:acme")
         const command = /^ *if it happened: +rollcall (.*) --id <id>$/m.exec(shown)?.[1] ?? assert.fail(shown)

@@ -13,7 +13,7 @@ import { Store } from "../../../src/store/Store.ts"
 import { runCommand } from "../cli/Program.ts"
 import * as Running from "./Running.ts"
 
-const { ask, post, stream, served, using, write } = Running
+const { ask, post, rollcall, served, stream, using, write } = Running
 
 /** Fails for good for records whose name starts with a prefix, and handles all others. */
 const picky = (done: Array<string> = [], broken: { is: boolean } = { is: true }) =>
@@ -446,66 +446,63 @@ describe("rollcall plugins replay", () => {
 })
 
 describe("rollcall plugins, rollcall deadletters", () => {
-  it.live(
+  served(
     "show, switch, plan, redrive and discard; exit code 1 for a failure, 2 for wrong usage",
-    () =>
-      Effect.gen(function*() {
-        const [first, second] = yield* died
-        const { url } = yield* Server.Server
-        const rollcall = (...args: ReadonlyArray<string>) =>
-          Effect.promise(() => runCommand(args, { ROLLCALL_HTTP_PORT: new URL(url).port }))
-        const list = yield* rollcall("plugins", "list")
-        assert.match(list.stdout, /^picky +ats.tag.created +on +0 +0 +0 +0 +2 +–$/m)
-        assert.match(
-          (yield* rollcall("plugins", "off", "picky", "--integration", "greenhouse:acme")).stdout,
-          /off +by an op/
-        )
-        assert.match((yield* rollcall("plugins", "show", "picky")).stdout, /^greenhouse:acme +off +by an operator$/m)
-        assert.match((yield* rollcall("plugins", "on", "picky", "--integration", "greenhouse:acme")).stdout, /^picky/m)
-        assert.strictEqual(
-          (yield* rollcall("plugins", "stop-writes")).stdout,
-          "the writes of all plugins are stopped\n"
-        )
-        assert.match((yield* rollcall("status")).stdout, /writes of all plugins are stopped.*\n.*\n.*picky/)
-        assert.strictEqual(
-          (yield* rollcall("plugins", "resume-writes")).stdout,
-          "the writes of all plugins are resumed\n"
-        )
-        const unknown = yield* rollcall("plugins", "show", "pickle")
-        assert.deepStrictEqual([unknown.code, unknown.stderr.includes("the plugins are picky")], [1, true])
-        const dry = yield* rollcall("plugins", "replay", "picky", "ats.tag.created", "--dry-run")
-        assert.match(dry.stdout, /ats.tag\/bad1 in greenhouse:acme.*\n +would fail: Permanent: the receiver refuses it/)
-        assert.match(dry.stdout, /dry run, nothing was written: .* 3 of 3 deliveries tried, 0 writes, 2 failures/)
-        assert.strictEqual((yield* rollcall("plugins", "replay", "picky")).code, 2)
-        const fresh = yield* rollcall("plugins", "replay", "picky", "ats.tag.created", "--fresh")
-        assert.deepStrictEqual([fresh.code, fresh.stdout], [1, ""])
-        assert.match(fresh.stderr, /nothing was changed\n.*--dry-run.*--yes/)
+    function*() {
+      const [first, second] = yield* died
+      const list = yield* rollcall("plugins", "list")
+      assert.match(list.stdout, /^picky +ats.tag.created +on +0 +0 +0 +0 +2 +–$/m)
+      assert.match(
+        (yield* rollcall("plugins", "off", "picky", "--integration", "greenhouse:acme")).stdout,
+        /off +by an op/
+      )
+      assert.match((yield* rollcall("plugins", "show", "picky")).stdout, /^greenhouse:acme +off +by an operator$/m)
+      assert.match((yield* rollcall("plugins", "on", "picky", "--integration", "greenhouse:acme")).stdout, /^picky/m)
+      assert.strictEqual(
+        (yield* rollcall("plugins", "stop-writes")).stdout,
+        "the writes of all plugins are stopped\n"
+      )
+      assert.match((yield* rollcall("status")).stdout, /writes of all plugins are stopped.*\n.*\n.*picky/)
+      assert.strictEqual(
+        (yield* rollcall("plugins", "resume-writes")).stdout,
+        "the writes of all plugins are resumed\n"
+      )
+      const unknown = yield* rollcall("plugins", "show", "pickle")
+      assert.deepStrictEqual([unknown.code, unknown.stderr.includes("the plugins are picky")], [1, true])
+      const dry = yield* rollcall("plugins", "replay", "picky", "ats.tag.created", "--dry-run")
+      assert.match(dry.stdout, /ats.tag\/bad1 in greenhouse:acme.*\n +would fail: Permanent: the receiver refuses it/)
+      assert.match(dry.stdout, /dry run, nothing was written: .* 3 of 3 deliveries tried, 0 writes, 2 failures/)
+      assert.strictEqual((yield* rollcall("plugins", "replay", "picky")).code, 2)
+      const fresh = yield* rollcall("plugins", "replay", "picky", "ats.tag.created", "--fresh")
+      assert.deepStrictEqual([fresh.code, fresh.stdout], [1, ""])
+      assert.match(fresh.stderr, /nothing was changed\n.*--dry-run.*--yes/)
 
-        assert.match((yield* rollcall("deadletters", "list")).stdout, /bad1 v1 .* Permanent: the receiver refuses it/)
-        assert.match((yield* rollcall("deadletters", "show", String(first))).stdout, /attempt 1, .*: Permanent/)
-        const plan = yield* rollcall("deadletters", "plan", "--plugin", "picky", "--json")
-        assert.strictEqual(JSON.parse(plan.stdout).count, 2)
-        for (const act of ["plan", "redrive", "discard"]) {
-          const unknown = yield* rollcall("deadletters", act, "--id", "77", ...(act === "plan" ? [] : ["--yes"]))
-          assert.deepStrictEqual([unknown.code, unknown.stdout], [1, ""])
-          assert.include(unknown.stderr, "no dead letter matches 77")
-        }
-        const unsure = yield* rollcall("deadletters", "discard", "--id", String(first))
-        assert.deepStrictEqual(
-          [unsure.code, /Pass --plan [0-9a-f]+ to confirm exactly this plan/.test(unsure.stderr)],
-          [1, true]
-        )
-        const stale = yield* rollcall("deadletters", "redrive", "--plan", JSON.parse(plan.stdout).plan)
-        assert.strictEqual(stale.stdout, "2 dead letters due again now\n")
-        assert.match(
-          (yield* rollcall("deadletters", "discard", "--id", String(second), "--yes")).stdout,
-          /^1 dead letter discarded/m
-        )
-        const gone = yield* rollcall("deadletters", "redrive", "--plan", JSON.parse(plan.stdout).plan)
-        assert.deepStrictEqual([gone.code, gone.stderr.includes("the plan is outdated")], [1, true])
-        assert.strictEqual((yield* rollcall("deadletters", "show", "all")).code, 2)
-        assert.strictEqual((yield* rollcall("deadletters", "list", "--reason", "Bad")).code, 2)
-      }).pipe(using({ plugins: [picky()] })),
+      assert.match((yield* rollcall("deadletters", "list")).stdout, /bad1 v1 .* Permanent: the receiver refuses it/)
+      assert.match((yield* rollcall("deadletters", "show", String(first))).stdout, /attempt 1, .*: Permanent/)
+      const plan = yield* rollcall("deadletters", "plan", "--plugin", "picky", "--json")
+      assert.strictEqual(JSON.parse(plan.stdout).count, 2)
+      for (const act of ["plan", "redrive", "discard"]) {
+        const unknown = yield* rollcall("deadletters", act, "--id", "77", ...(act === "plan" ? [] : ["--yes"]))
+        assert.deepStrictEqual([unknown.code, unknown.stdout], [1, ""])
+        assert.include(unknown.stderr, "no dead letter matches 77")
+      }
+      const unsure = yield* rollcall("deadletters", "discard", "--id", String(first))
+      assert.deepStrictEqual(
+        [unsure.code, /Pass --plan [0-9a-f]+ to confirm exactly this plan/.test(unsure.stderr)],
+        [1, true]
+      )
+      const stale = yield* rollcall("deadletters", "redrive", "--plan", JSON.parse(plan.stdout).plan)
+      assert.strictEqual(stale.stdout, "2 dead letters due again now\n")
+      assert.match(
+        (yield* rollcall("deadletters", "discard", "--id", String(second), "--yes")).stdout,
+        /^1 dead letter discarded/m
+      )
+      const gone = yield* rollcall("deadletters", "redrive", "--plan", JSON.parse(plan.stdout).plan)
+      assert.deepStrictEqual([gone.code, gone.stderr.includes("the plan is outdated")], [1, true])
+      assert.strictEqual((yield* rollcall("deadletters", "show", "all")).code, 2)
+      assert.strictEqual((yield* rollcall("deadletters", "list", "--reason", "Bad")).code, 2)
+    },
+    { plugins: [picky()] },
     180_000
   )
 })

@@ -30,10 +30,12 @@ import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import { Source } from "../../../src/source/Source.ts"
 import type { CallQueue } from "../../../src/store/CallQueue.ts"
 import type { Head, RecordWrite } from "../../../src/store/Records.ts"
-import type { IntegrationState, StreamState } from "../../../src/store/State.ts"
+import type { StreamState } from "../../../src/store/State.ts"
 import { Store } from "../../../src/store/Store.ts"
+import { integrationOf } from "../../conformance/StoreSamples.ts"
 import * as Scripted from "../../support/capture/ScriptedApi.ts"
 import * as MemoryStore from "../../support/store/MemoryStore.ts"
+import { runCommand } from "../cli/Program.ts"
 
 const minute = Duration.minutes(1)
 
@@ -132,18 +134,6 @@ export const layer = (options?: Options) => server(options).pipe(Layer.provideMe
 
 export const key = { integration: "greenhouse:acme", model: "ats.tag" } as const
 
-const connected: IntegrationState = {
-  id: key.integration,
-  account: "default",
-  models: "auto",
-  interval: 60_000,
-  sweepInterval: 60_000,
-  backfill: "publish",
-  declared: true,
-  generation: 1,
-  state: "active"
-}
-
 /** Registers a stream with these changes to its state. */
 export const stream = Effect.fnUntraced(function*(
   change: Partial<StreamState> = {},
@@ -153,7 +143,8 @@ export const stream = Effect.fnUntraced(function*(
   const settings = { integration, model, account: "default", interval: minute, sweepInterval: minute }
   yield* store.ensureStreams([initialState(settings, minute)])
   const owner = yield* store.takeOwnership("capture")
-  yield* store.saveIntegration(owner, { ...connected, id: integration }, null)
+  const connected = integrationOf(integration, { sweepInterval: 60_000, declared: true })
+  yield* store.saveIntegration(owner, connected, null)
   yield* store.transact(owner, { integration, model }, (tx) => tx.saveState({ ...tx.state, ...change }))
 })
 
@@ -245,12 +236,12 @@ export const send = Effect.fnUntraced(
   }
 )
 
-/** Sends a POST request to the server. */
+/** Sends a POST request to the server. A text is sent as it is. */
 export const post = Effect.fnUntraced(function*(path: string, body: unknown = {}) {
   const { url } = yield* Server.Server
   const headers = { "content-type": "application/json" }
   const answer = yield* Effect.promise(() =>
-    fetch(`${url}${path}`, { method: "POST", headers, body: JSON.stringify(body) })
+    fetch(`${url}${path}`, { method: "POST", headers, body: typeof body === "string" ? body : JSON.stringify(body) })
   )
   return { status: answer.status, body: yield* Effect.promise(() => answer.json()) }
 })
@@ -264,6 +255,13 @@ export const ask = Effect.fnUntraced(function*(path: string, headers: Record<str
   return { status: response.status, type, text, body: type.includes("json") ? JSON.parse(text) : null }
 })
 
+/** Runs a command of the command line for the server. */
+export const rollcall = (...args: ReadonlyArray<string>) =>
+  Effect.flatMap(
+    Server.Server,
+    ({ url }) => Effect.promise(() => runCommand(args, { ROLLCALL_HTTP_PORT: new URL(url).port }))
+  )
+
 /** Builds a separate server for one test. */
 export const using =
   (options?: Options) => <A, E>(test: Effect.Effect<A, E, Layer.Success<ReturnType<typeof layer>>>) =>
@@ -275,8 +273,9 @@ const serving = (run: typeof it.live) =>
 (
   sentence: string,
   test: () => Generator<Effect.Effect<unknown, unknown, Provided | Scope>, void>,
-  options?: Options
-) => run(sentence, () => Effect.gen(test).pipe(Effect.scoped, using(options)))
+  options?: Options,
+  timeout?: number
+) => run(sentence, () => Effect.gen(test).pipe(Effect.scoped, using(options)), timeout)
 
-/** A test with a server of its own, in a scope. `virtual`: with a clock that the test moves. */
+/** A test with a server of its own, in a scope. `timeout`: in ms. `virtual`: with a clock that the test moves. */
 export const served = Object.assign(serving(it.live), { virtual: serving(it.effect) })

@@ -5,7 +5,7 @@
  * Gotchas
  * - The generator is installed once, from `datamodel-codegen.txt`, into a folder of this project; it needs Python 3 with pip.
  */
-import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFile } from "node:child_process"
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
@@ -19,7 +19,7 @@ import { installedPackages } from "../../support/services/PythonPackages.ts"
 import * as Running from "./Running.ts"
 
 const exec = promisify(execFile)
-const { ask, stream, using, write } = Running
+const { ask, served, stream, write } = Running
 
 /** Reads each event with the class of its model, and prints what a consumer then sees. */
 const consumer = `
@@ -44,56 +44,56 @@ describe("typed classes", () => {
     libraries = await installedPackages(join(import.meta.dirname, "datamodel-codegen.txt"))
   })
 
-  it.live(
+  served(
     "datamodel-codegen makes a class for each model from the served schemas, and the classes read the feed",
-    () =>
-      Effect.gen(function*() {
-        for (const model of incrementalModels) {
-          yield* stream({}, { integration: "greenhouse:acme", model })
-          const record = {
-            ...listExamples[model],
-            unknown: "kept",
-            ...model === "hris.payslip" && { employee: "redacted:x" }
-          }
-          yield* write("r1", JSON.stringify(record), { model })
+    function*() {
+      for (const model of incrementalModels) {
+        yield* stream({}, { integration: "greenhouse:acme", model })
+        const record = {
+          ...listExamples[model],
+          unknown: "kept",
+          ...model === "hris.payslip" && { employee: "redacted:x" }
         }
-        const { body: { events } } = yield* ask("/v1/events")
-        assert.strictEqual(events.length, incrementalModels.length)
-        const folder = yield* Effect.acquireRelease(
-          Effect.promise(() => mkdtemp(join(tmpdir(), "rollcall-classes-"))),
-          (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))
-        )
-        yield* Effect.promise(() => mkdir(join(folder, "schemas")))
-        for (const model of modelNames) {
-          for (const name of [model, `${model}.event`]) {
-            const { text } = yield* ask(`/schemas/${name}/1`)
-            yield* Effect.promise(() => writeFile(join(folder, "schemas", `${name}.json`), text))
-          }
+        yield* write("r1", JSON.stringify(record), { model })
+      }
+      const { body: { events } } = yield* ask("/v1/events")
+      assert.strictEqual(events.length, incrementalModels.length)
+      const folder = yield* Effect.acquireRelease(
+        Effect.promise(() => mkdtemp(join(tmpdir(), "rollcall-classes-"))),
+        (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))
+      )
+      yield* Effect.promise(() => mkdir(join(folder, "schemas")))
+      for (const model of modelNames) {
+        for (const name of [model, `${model}.event`]) {
+          const { text } = yield* ask(`/schemas/${name}/1`)
+          yield* Effect.promise(() => writeFile(join(folder, "schemas", `${name}.json`), text))
         }
-        const python = (args: ReadonlyArray<string>, input = "") =>
-          Effect.promise(() => {
-            const running = exec("python3", args, { cwd: folder, env: { ...process.env, PYTHONPATH: libraries } })
-            running.child.stdin?.end(input)
-            return running
-          })
-        const options = {
-          "--input": "schemas",
-          "--input-file-type": "jsonschema",
-          "--output-model-type": "pydantic_v2.BaseModel",
-          "--enum-field-as-literal": "all",
-          "--output": "generated"
-        }
-        yield* python(["-m", "datamodel_code_generator", ...Object.entries(options).flat()])
-        const lines = events.map((event: unknown) => JSON.stringify(event)).join("\n")
-        const { stdout } = yield* python(["-c", consumer], lines)
-        const seen = stdout.trim().split("\n")
-        for (const name of ["Application", "Payslip", "StaffingEntity", "Tag"]) {
-          assert.include(seen, `${name} r1 datetime created`)
-        }
-        assert.include(seen, "PENDING ada@example.org kept")
-        assert.include(seen, "13.5 redacted:x")
-        assert.strictEqual(seen.length, incrementalModels.length + 2)
-      }).pipe(Effect.scoped, using()),
+      }
+      const python = (args: ReadonlyArray<string>, input = "") =>
+        Effect.promise(() => {
+          const running = exec("python3", args, { cwd: folder, env: { ...process.env, PYTHONPATH: libraries } })
+          running.child.stdin?.end(input)
+          return running
+        })
+      const options = {
+        "--input": "schemas",
+        "--input-file-type": "jsonschema",
+        "--output-model-type": "pydantic_v2.BaseModel",
+        "--enum-field-as-literal": "all",
+        "--output": "generated"
+      }
+      yield* python(["-m", "datamodel_code_generator", ...Object.entries(options).flat()])
+      const lines = events.map((event: unknown) => JSON.stringify(event)).join("\n")
+      const { stdout } = yield* python(["-c", consumer], lines)
+      const seen = stdout.trim().split("\n")
+      for (const name of ["Application", "Payslip", "StaffingEntity", "Tag"]) {
+        assert.include(seen, `${name} r1 datetime created`)
+      }
+      assert.include(seen, "PENDING ada@example.org kept")
+      assert.include(seen, "13.5 redacted:x")
+      assert.strictEqual(seen.length, incrementalModels.length + 2)
+    },
+    {},
     180_000
   )
 })

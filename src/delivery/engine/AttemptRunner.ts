@@ -8,13 +8,17 @@
  * - A job is released, and not failed, if it could not run to its end for a reason that is not its own: its shard is handed over, its
  *   plugin is not configured, or the API accepts no requests of its handler in the integration.
  */
+import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { identity } from "effect/Function"
+import type * as Result from "effect/Result"
+import { configurationOf, type IncompleteConfiguration } from "../../plugin/PluginConfiguration.ts"
 import type { Deliveries } from "../../store/Deliveries.ts"
 import { isolateAfterCrashes } from "../../store/Delivery.ts"
+import type { Owner } from "../../store/State.ts"
 import type * as Attempt from "../handler/Attempt.ts"
 import {
   blockedOf,
@@ -25,10 +29,9 @@ import {
 } from "../handler/AttemptFailure.ts"
 import type * as HandlerContext from "../handler/HandlerContext.ts"
 import * as Job from "../handler/Job.ts"
+import type { Subscription } from "../handler/Subscription.ts"
 import * as AttemptResults from "./AttemptResults.ts"
 import type { BlockedIntegrations } from "./BlockedIntegrations.ts"
-import * as BlockingDeliveries from "./BlockingDeliveries.ts"
-import * as Configurations from "./Configurations.ts"
 import * as CrashIsolation from "./CrashIsolation.ts"
 import type { OwnedShard } from "./DeliveryShards.ts"
 import type { EndedJobs } from "./EndedJobs.ts"
@@ -40,9 +43,66 @@ export type Services = HandlerContext.Services & {
   readonly deliveries: Pick<Deliveries["Service"], "deadLetters" | "setSwitch">
 }
 
+/** The configurations of plugins in integrations, each decoded once. */
+const makeConfigurations = () => {
+  /** The configurations by plugin and integration. */
+  const configurations = new Map<string, Result.Result<unknown, IncompleteConfiguration>>()
+
+  /** If the configuration is incomplete, the deliveries wait for a process with a complete one. */
+  const configurationFor = Effect.fnUntraced(function*({ plugin }: Subscription, integration: string) {
+    const key = `${plugin.name} in ${integration}`
+    const known = configurations.get(key)
+    if (known !== undefined) return known
+    const found = yield* Effect.result(configurationOf(plugin, integration))
+    configurations.set(key, found)
+    if (found._tag === "Failure") {
+      yield* Effect.logError("plugin configuration is incomplete: its deliveries in this integration wait").pipe(
+        Effect.annotateLogs({ plugin: plugin.name, integration, why: found.failure.message })
+      )
+    }
+    return found
+  })
+
+  const unconfigured = (): ReadonlyArray<IncompleteConfiguration> => Arr.getFailures(configurations.values())
+
+  return { configurationFor, unconfigured }
+}
+
+/** Whether `after` follows directly on `before`: no process owned the scope in between. */
+const continues = (after: Owner, before: Owner): boolean =>
+  after.scope === before.scope && after.epoch === before.epoch + 1
+
+/**
+ * The deliveries whose attempts blocked this process: while they computed without yielding, it could not renew the locks of its shards.
+ * If the process loses such a shard and takes it again, with no other owner in between, these deliveries count a crash. Without that, they
+ * would be repeated without an end.
+ */
+const makeBlocking = () => {
+  /** By id, with the shard as it was owned when the attempt ran. */
+  const blocking = new Map<number, OwnedShard>()
+
+  return {
+    add: (ids: ReadonlyArray<number>, owned: OwnedShard) => {
+      for (const id of ids) blocking.set(id, owned)
+    },
+    /** An attempt has ended although it blocked the process. If it was interrupted with its shard, it stays noted. */
+    ended: (ids: ReadonlyArray<number>, owned: OwnedShard) => {
+      if (owned.interrupted.isOpen()) return
+      for (const id of ids) if (blocking.get(id) === owned) blocking.delete(id)
+    },
+    /** Those that ran in the term on which the term of one of `owners` follows directly. */
+    before: (owners: ReadonlyArray<Owner>): ReadonlyArray<number> =>
+      [...blocking].flatMap(([id, { owner }]) => owners.some((after) => continues(after, owner)) ? [id] : []),
+    /** Call when the shard has been taken. */
+    taken: ({ scope }: Owner) => {
+      for (const [id, { owner }] of blocking) if (owner.scope === scope) blocking.delete(id)
+    }
+  }
+}
+
 export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs, blocked: BlockedIntegrations) => {
-  const { configurationFor, unconfigured } = Configurations.make()
-  const blocking = BlockingDeliveries.make()
+  const { configurationFor, unconfigured } = makeConfigurations()
+  const blocking = makeBlocking()
   const { fail, succeed } = AttemptResults.make(services.deliveries, ended)
   const running = new Map<Attempt.Attempt, OwnedShard>()
 

@@ -22,7 +22,6 @@ import type { UnavailableIntegrations } from "../handler/IntegrationAccounts.ts"
 import type { Subscription } from "../handler/Subscription.ts"
 import * as AttemptRunner from "./AttemptRunner.ts"
 import * as BlockedIntegrations from "./BlockedIntegrations.ts"
-import * as Circuits from "./Circuits.ts"
 import { claimRequestsOf, excludedIntegrations, maxClaimedPerHandler } from "./ClaimRequests.ts"
 import * as CrashIsolation from "./CrashIsolation.ts"
 import type { OwnedShard } from "./DeliveryShards.ts"
@@ -257,7 +256,7 @@ export const make = (
      */
     outcomes: (state: OwnedShard["state"]): ReadonlyArray<OwnedOutcome> =>
       ended.all().filter(({ owned }) => owned.state === state),
-    updateCircuits: Circuits.make(queues, ended),
+    updateCircuits: EndedJobs.circuitUpdate(queues, ended),
     settled: (outcomes: ReadonlyArray<OwnedOutcome>) => {
       ended.settled(outcomes)
       for (const { owned, outcome } of outcomes) {

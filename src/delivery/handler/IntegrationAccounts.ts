@@ -1,7 +1,7 @@
 /** Looks up in the store which integrations are configured and which account each belongs to. */
 import * as Effect from "effect/Effect"
 import type { HandlerError } from "../../plugin/Failure.ts"
-import type { Store, StoreError } from "../../store/Store.ts"
+import type { Store } from "../../store/Store.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
 
 /** Integrations in which no delivery can run. */
@@ -15,15 +15,10 @@ export interface UnavailableIntegrations {
   readonly erased: ReadonlySet<string>
 }
 
-export interface IntegrationAccounts {
-  /** Fails if the integration is not configured. */
-  readonly of: (integration: string) => Effect.Effect<string, HandlerError>
-  readonly unavailable: Effect.Effect<UnavailableIntegrations, StoreError>
-}
-
 /** `accounts`: the accounts that this process knows; all if absent. */
-export const make = (store: Store["Service"], accounts?: ReadonlySet<string>): IntegrationAccounts => ({
-  of: (integration) =>
+export const make = (store: Store["Service"], accounts?: ReadonlySet<string>) => ({
+  /** Fails if the integration is not configured. */
+  of: (integration: string): Effect.Effect<string, HandlerError> =>
     Effect.flatMap(
       Effect.mapError(store.integration(integration), ErrorMapping.fromStore),
       (known) =>
@@ -31,7 +26,7 @@ export const make = (store: Store["Service"], accounts?: ReadonlySet<string>): I
           ? Effect.succeed(known.account)
           : Effect.fail(ErrorMapping.integrationRemoved(integration))
     ),
-  unavailable: Effect.map(store.unavailableIntegrations(accounts), (found) => {
+  unavailable: Effect.map(store.unavailableIntegrations(accounts), (found): UnavailableIntegrations => {
     const { erased = [], removed = [] } = Object.groupBy(
       found,
       ({ state }) => state === "erased" ? "erased" : "removed"
@@ -39,3 +34,5 @@ export const make = (store: Store["Service"], accounts?: ReadonlySet<string>): I
     return { removed: new Set(removed.map(({ id }) => id)), erased: new Set(erased.map(({ id }) => id)) }
   })
 })
+
+export type IntegrationAccounts = ReturnType<typeof make>

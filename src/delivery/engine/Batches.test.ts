@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import { acme, make, type Rig } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
@@ -84,25 +83,6 @@ describe("a batch", () => {
       assert.deepStrictEqual(done.toSorted(), ["a0", "a1", "a2", "a3", "a4", "a6", "a7"])
       assert.strictEqual(tried[0], "a0 a1 a2 a3 a4 a5 a6 a7")
     }))
-
-  it.effect("the halves of a batch do not repeat the writes of the whole batch (L7)", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      const plugin = Plugin.make("p").batch(trigger, { size: 4, within: "1 minute" }, (events) =>
-        Effect.gen(function*() {
-          const api = yield* Plugin.Api
-          for (const { recordId } of events) {
-            yield* api.addResultLink(recordId, { label: "x", url: "https://x.example" })
-          }
-          if (events.some(({ recordId }) => recordId === "a2")) yield* refused
-        }))
-      yield* rig.start([plugin])
-      for (let index = 0; index < 4; index++) yield* rig.append(`a${index}`)
-      yield* rig.dead(1)
-      yield* rig.until(() => rig.deliveries.backlog, ([own]) =>
-        own !== undefined && own.due + own.later + own.running === 0)
-      assert.strictEqual(rig.sent.length, 4)
-    }))
 })
 
 const day = 86_400_000
@@ -128,51 +108,6 @@ const daily = (rig: Rig, ended: (count: number) => Effect.Effect<void, Plugin.Ha
 }
 
 describe("a tick", () => {
-  it.effect("a tick runs its steps once in each integration (L6)", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      const notified: Array<string> = []
-      const plugin = Plugin.make("digest").every("1 day", { as: "daily" }, ({ integration }) =>
-        Plugin.Journal.use((journal) =>
-          journal.once(
-            "notify",
-            Schema.Number,
-            Effect.sync(() =>
-              notified.push(integration)
-            )
-          )
-        ))
-      yield* rig.start([plugin])
-      for (let days = 0; days < 2; days++) {
-        yield* TestClock.adjust("1 day")
-        yield* rig.empty
-      }
-      const integrations = [acme, "lever:beta", "workday:acme"]
-      assert.deepStrictEqual(notified.toSorted(), [...integrations, ...integrations].toSorted())
-    }))
-
-  it.effect("a tick is delivered at each multiple of its interval and spans the events since the previous one", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      const { plugin, ticks, until } = daily(rig)
-      const { delivery } = yield* rig.start([plugin])
-      yield* rig.hire("a1")
-      yield* rig.hire("b1", "lever:beta")
-      yield* TestClock.adjust("12 hours")
-      assert.deepStrictEqual(ticks, [])
-      yield* TestClock.adjust("12 hours")
-      yield* until(1)
-      yield* rig.hire("a2")
-      yield* TestClock.adjust("1 day")
-      yield* until(2)
-      yield* rig.empty
-      assert.deepStrictEqual(ticks, [
-        { integration: acme, at: 1, hired: ["a1"] },
-        { integration: acme, at: 2, hired: ["a2"] }
-      ])
-      yield* rig.quiet(delivery)
-    }))
-
   it.effect("after three days of downtime a single tick spans all of them (L8)", () =>
     Effect.gen(function*() {
       const rig = yield* make

@@ -2,10 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as HttpClient from "effect/http/HttpClient"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
-import { acme, make, notSent, rateLimited, type Rig, unknownOutcome } from "../../../test/support/delivery/Rig.ts"
+import { acme, make, type Rig, unknownOutcome } from "../../../test/support/delivery/Rig.ts"
 import { listsOnly } from "../../../test/support/source/Doubles.ts"
 import { hooked } from "../../../test/support/source/Hooked.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
@@ -80,26 +79,6 @@ describe("a write", () => {
       assert.deepStrictEqual(rig.reads, ["employeeForm"])
     }))
 
-  it.effect("two equal writes of one attempt are two writes, in every attempt", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      const fails = then(1)
-      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
-        Effect.gen(function*() {
-          const api = yield* Plugin.Api
-          yield* Effect.all([api.addResultLink(recordId, link), api.addResultLink(recordId, link)], {
-            concurrency: "unbounded"
-          })
-          yield* fails
-        }))
-      yield* rig.start([plugin])
-      yield* one(rig)
-      yield* rig.until(() => rig.sent.length === 2)
-      yield* later
-      yield* rig.empty
-      assert.strictEqual(rig.sent.length, 2)
-    }))
-
   it.effect("a write of unknown outcome that must not happen twice is never repeated (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
@@ -143,55 +122,10 @@ describe("a write", () => {
       assert.lengthOf(rig.sent, 1)
     }))
 
-  it.effect("a write of unknown outcome that is safe to repeat, or declared so, is repeated (L5)", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      rig.script.answer = (_, count) => count % 2 === 1 ? unknownOutcome : Effect.succeed({})
-      const plugin = Plugin.make("p")
-        .on(trigger, { as: "safe" }, () => Effect.flatMap(Plugin.Api, (api) => api.deactivateCourse("c1")))
-        .on(
-          "ats.application.updated",
-          { as: "declared" },
-          ({ recordId }) =>
-            Effect.flatMap(Plugin.Api, (api) => api.addResultLink(recordId, link, { onUnknown: "repeat" }))
-        )
-      const { delivery } = yield* rig.start([plugin])
-      yield* rig.append("a1")
-      yield* rig.quiet(delivery)
-      yield* later
-      yield* rig.empty
-      yield* rig.append("a1")
-      yield* rig.quiet(delivery)
-      yield* later
-      yield* rig.empty
-      assert.deepStrictEqual(
-        rig.sent.map(({ write }) => write),
-        [
-          "deactivateCourse",
-          "deactivateCourse",
-          "addResultLink",
-          "addResultLink"
-        ]
-      )
-    }))
-
   const tagging = Plugin.make("p").on(trigger, {}, () => Effect.flatMap(Plugin.Api, (api) => api.addTag("c1", tag)))
   const showing = (names: ReadonlyArray<string>) => [
     { id: "a1", candidate: { id: "c1", tags: names.map((name) => ({ name })) } }
   ]
-
-  it.effect("a write of unknown outcome is not sent again if the API shows its effect (L5)", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      rig.script.answer = () => unknownOutcome
-      rig.script.rows = showing(["met"])
-      yield* rig.start([tagging])
-      yield* rig.append("a1", { shows: "c1" })
-      yield* rig.until(() => rig.sent.length === 1)
-      yield* later
-      yield* rig.empty
-      assert.deepStrictEqual([rig.sent.length, rig.reads], [1, ["page"]])
-    }))
 
   it.effect("a write of unknown outcome is sent again if the API does not show its effect after a while (L5)", () =>
     Effect.gen(function*() {
@@ -298,50 +232,6 @@ describe("a write", () => {
       yield* rig.dead(1)
       assert.deepStrictEqual(yield* lettersOf(rig), [["Permanent", "OutcomeUnknown"]])
       assert.strictEqual(rig.sent.length, 1)
-    }))
-
-  it.effect("a write that was not sent is sent by the next attempt, and a rate limit costs no attempt", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      rig.script.answer = (_, count) => count === 1 ? notSent : count === 2 ? rateLimited(1_000) : Effect.succeed({})
-      const plugin = Plugin.make("p").on(
-        trigger,
-        { attempts: 2 },
-        ({ recordId }) => Effect.flatMap(Plugin.Api, (api) => api.addResultLink(recordId, link))
-      )
-      yield* rig.start([plugin])
-      yield* one(rig)
-      for (const count of [1, 2]) {
-        yield* rig.until(() => rig.sent.length === count)
-        yield* TestClock.adjust("1 second")
-      }
-      yield* rig.empty
-      assert.strictEqual(rig.sent.length, 3)
-    }))
-
-  it.effect("a write over the hourly budget waits for the next hour; other integrations continue", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      const plugin = Plugin.make("p", { writesPerHour: 2 }).on(
-        trigger,
-        {},
-        ({ recordId }) => Effect.flatMap(Plugin.Api, (api) => api.addResultLink(recordId, link))
-      )
-      const { delivery } = yield* rig.start([plugin])
-      for (const id of ["a1", "a2", "a3"]) {
-        yield* rig.append(id)
-      }
-      yield* rig.append("b1", { integration: "lever:beta" })
-      yield* rig.quiet(delivery)
-      assert.deepStrictEqual(
-        rig.sent.map(({ integration }) => integration),
-        [acme, acme, "lever:beta"]
-      )
-      yield* TestClock.adjust("59 minutes")
-      assert.strictEqual(rig.sent.length, 3)
-      yield* TestClock.adjust("1 minute")
-      yield* rig.empty
-      assert.strictEqual(rig.sent.length, 4)
     }))
 
   it.effect("a write is not sent while all writes are stopped, and is not lost", () =>
@@ -480,37 +370,5 @@ describe("a step", () => {
       yield* Fiber.join(interrupting)
       yield* once(stored)
       assert.strictEqual(runs, 1)
-    }))
-
-  it.effect("a `deadLetter` step with an unanswered request is not run again; one that failed is (L5)", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      let requests = 0
-      rig.script.http = () => Effect.sync(() => ++requests === 2 ? 503 : 200)
-      const posting = (name: string, fails: Effect.Effect<void, Plugin.Transient>) =>
-        Plugin.Journal.once(
-          name,
-          Schema.Void,
-          Effect.flatMap(HttpClient.HttpClient, (client) => client.post("https://hooks.example/x")).pipe(
-            Effect.mapError(() => new Plugin.Transient({ message: "unavailable" })),
-            Effect.flatMap(({ status }) => status === 200 ? fails : failing)
-          ),
-          { onUnknown: "deadLetter" }
-        )
-      const fails = then(1)
-      const plugin = Plugin.make("p")
-        .on(trigger, { as: "answered" }, () => posting("answered", fails))
-        .on("ats.application.updated", { as: "unanswered" }, () => posting("unanswered", Effect.void))
-      const { delivery } = yield* rig.start([plugin])
-      yield* rig.append("a1")
-      yield* rig.quiet(delivery)
-      requests = 1
-      yield* rig.append("a1")
-      yield* rig.quiet(delivery)
-      assert.strictEqual(requests, 2)
-      yield* later
-      yield* rig.dead(1)
-      assert.strictEqual(requests, 3)
-      assert.deepStrictEqual(yield* lettersOf(rig), [["Permanent", "OutcomeUnknown"]])
     }))
 })

@@ -4,9 +4,19 @@
  * Invariants
  * 1. Redirects are not followed: what a request contains goes only to the server that is configured
  * 2. The clients add no header about traces: Effect's tracing is off in Rollcall, so the ids in such a header would not be valid
+ * 3. A request with a check is checked again when its connection is open: `withSendCheck`
+ *
+ * Gotchas
+ * - node:http gives a request to a socket that is still connecting, and the socket sends it as soon as it is connected. The check is the
+ *   first listener of that event, so if it fails, nothing is sent.
+ * - A connection that is reused is open already, so its requests need no second check.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as HttpClient from "effect/http/HttpClient"
 import type { HttpClientError } from "effect/http/HttpClientError"
 import type { HttpClientRequest } from "effect/http/HttpClientRequest"
@@ -16,7 +26,49 @@ import * as Scope from "effect/Scope"
 import { Agent } from "node:http"
 import { Agent as HttpsAgent, type AgentOptions } from "node:https"
 import { CurrentProxies, proxyFor } from "./Proxies.ts"
-import { checking } from "./SendCheck.ts"
+
+// ---- the check when the connection is open -----------------------------------------------------------------------------
+
+/** Returns why the request of this fiber must no longer be sent, or null. */
+const SendCheck = Context.Reference<() => unknown>("rollcall/network/SendCheck", { defaultValue: () => () => null })
+
+/**
+ * Checks a request again when its connection is open. While the request waited for the address of the host, for the connection and for
+ * TLS, its account may have been paused, or its slot may have expired. `check` must be synchronous. If it fails, the request fails, and its
+ * `cause` is the error of the check.
+ */
+export const withSendCheck = (check: Effect.Effect<void, Error>) => <A, E, R>(request: Effect.Effect<A, E, R>) =>
+  Effect.contextWith((context: Context.Context<never>) =>
+    Effect.provideService(request, SendCheck, () => {
+      const exit = Effect.runSyncExitWith(context)(check)
+      return Exit.isSuccess(exit) ? null : Cause.squash(exit.cause)
+    })
+  )
+
+/** An agent that runs the check of `withSendCheck`. */
+const checking = <A extends Agent>(agent: A): A => {
+  const connect = agent.createConnection.bind(agent)
+  agent.createConnection = (options, done) => {
+    const check = Fiber.getCurrent()?.getRef(SendCheck)
+    const run = (socket: ReturnType<typeof connect>) => {
+      const obstacle = check?.()
+      if (obstacle instanceof Error) socket?.destroy(obstacle)
+    }
+    // The callback gets a tunnel through a proxy when the tunnel is open. If the proxy refuses it, nothing is sent, and an error of its
+    // socket would have no listener and end the process.
+    // Without the time after which the agent closes idle connections: for node:https it is also the limit for opening a tunnel.
+    const socket = connect({ ...options, timeout: undefined }, (error, tunnel) => {
+      if (!(error instanceof Error)) run(tunnel)
+      done?.(error, tunnel)
+    })
+    // over TLS, the first of these events comes too early: the request is sent after the second one
+    for (const event of ["connect", "secureConnect"]) socket?.once(event, () => run(socket))
+    return socket
+  }
+  return agent
+}
+
+// ---- clients -----------------------------------------------------------------------------------------------------------
 
 const clientOf = ({ http, https }: NodeHttpClient.HttpAgent["Service"]) =>
   Effect.map(

@@ -23,20 +23,6 @@ import { millisOf } from "./MonotonicClock.ts"
 
 type Tagged = { readonly _tag: string }
 
-export interface CircuitBreakers {
-  /** Runs the request, or fails with `CircuitOpen` without running it. */
-  readonly guard: (
-    integration: string
-  ) => <A, E extends Tagged, R>(
-    request: Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E | CircuitOpen, R>
-}
-
-export interface CircuitBreakerOptions {
-  /** How long the circuit stays open the first time; doubles with every failed probe, up to a minute. */
-  readonly firstPause: Duration.Duration
-}
-
 /** `left`: until the next probe; zero while a probe is in flight. */
 export class CircuitOpen extends Data.TaggedError("CircuitOpen")<{
   /** The same for all requests that fail for the same cause: streams with the same message are shown as one. */
@@ -60,8 +46,9 @@ interface Circuit {
   lastAnswer: CircuitOpen["answer"]
 }
 
+/** `firstPause`: how long a circuit stays open the first time. The time doubles with every failed probe, up to a minute. */
 export const make = Effect.fnUntraced(
-  function*({ firstPause }: CircuitBreakerOptions): Effect.fn.Return<CircuitBreakers> {
+  function*({ firstPause }: { readonly firstPause: Duration.Duration }) {
     const clock = yield* Clock.Clock
     const now = () => millisOf(clock)
     const circuits = new Map<string, Circuit>()
@@ -88,17 +75,17 @@ export const make = Effect.fnUntraced(
       circuit.openUntil = now() + Duration.toMillis(pause)
     }
 
-    const guard: CircuitBreakers["guard"] =
-      (integration) => <A, E extends Tagged, R>(request: Effect.Effect<A, E, R>) =>
-        Effect.suspend((): Effect.Effect<A, E | CircuitOpen, R> => {
-          const circuit = circuits.get(integration) ??
-            { failures: 0, openings: 0, openUntil: -Infinity, isProbing: false, lastFailure: "", lastAnswer: {} }
-          circuits.set(integration, circuit)
-          if (circuit.isProbing || now() < circuit.openUntil) return Effect.fail(rejection(circuit))
-          const isProbe = circuit.openings > 0
-          circuit.isProbing = isProbe
-          return Effect.onExit(request, (exit) => Effect.sync(() => note(integration, circuit, isProbe, exit)))
-        })
+    /** Runs the request, or fails with `CircuitOpen` without running it. */
+    const guard = (integration: string) => <A, E extends Tagged, R>(request: Effect.Effect<A, E, R>) =>
+      Effect.suspend((): Effect.Effect<A, E | CircuitOpen, R> => {
+        const circuit = circuits.get(integration) ??
+          { failures: 0, openings: 0, openUntil: -Infinity, isProbing: false, lastFailure: "", lastAnswer: {} }
+        circuits.set(integration, circuit)
+        if (circuit.isProbing || now() < circuit.openUntil) return Effect.fail(rejection(circuit))
+        const isProbe = circuit.openings > 0
+        circuit.isProbing = isProbe
+        return Effect.onExit(request, (exit) => Effect.sync(() => note(integration, circuit, isProbe, exit)))
+      })
 
     return { guard }
   }

@@ -15,18 +15,9 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import { outcomeOf } from "./Failures.ts"
 import { millisOf } from "./MonotonicClock.ts"
 import type { SourceError } from "./Source.ts"
-
-/** Watches requests of one account. */
-export interface Outages {
-  /** null: a request of the account itself, such as for its tools. */
-  readonly watch: (
-    integration: string | null
-  ) => <A, E extends SourceError, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-}
 
 const logDelay = Duration.seconds(3)
 const expireAfterMillis = Duration.toMillis("1 hour")
@@ -40,7 +31,8 @@ const namesOf = (failing: Iterable<string | null>): { readonly integrations?: st
   return names.length === 0 ? {} : { integrations: `${names.slice(0, maxNames).join(", ")}${rest}` }
 }
 
-export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Return<Outages, never, Scope.Scope> {
+/** Watches requests of one account. */
+export const make = Effect.fnUntraced(function*(account: string) {
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
   const now = () => millisOf(clock)
@@ -77,7 +69,8 @@ export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Retu
   }
 
   return {
-    watch: (integration) => (request) =>
+    /** null: a request of the account itself, such as for its tools. */
+    watch: (integration: string | null) => <A, E extends SourceError, R>(request: Effect.Effect<A, E, R>) =>
       Effect.onExit(request, (exit) => {
         const outcome = outcomeOf(exit)
         if (outcome._tag === "interrupted") return Effect.void

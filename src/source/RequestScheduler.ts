@@ -24,36 +24,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Random from "effect/Random"
-import type * as Scope from "effect/Scope"
-import type { StoreError } from "../store/StoreError.ts"
 import { millisOf } from "./MonotonicClock.ts"
 import { type BudgetUsage, RequestBudget } from "./RequestBudget.ts"
 import { type Priority, SlotWait, type SlotWaitAborted } from "./Source.ts"
-
-export interface RequestScheduler {
-  /** Waits for a slot, then runs the request; fails if `SlotWait` aborts the wait. The slot is always released. */
-  readonly run: (
-    integration: string,
-    priority: Priority,
-    forwarded?: boolean
-  ) => <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SlotWaitAborted, R>
-  /** Applies the headers of the response to a forwarded request: at most `limit` at once, and `remaining` more at this moment. */
-  readonly updateForwardedLimit: (integration: string, limit: number, remaining: number) => Effect.Effect<void>
-  /** Why a request that has a slot must not be sent now: the account is paused, or the slot expired. Null if the request may be sent. */
-  readonly obstacle: Effect.Effect<"paused" | "expired" | null>
-  /** How long the pause still lasts; zero if there is no pause. */
-  readonly pauseLeft: Effect.Effect<Duration.Duration>
-  /** The budget of the account, of all processes that share it. */
-  readonly usage: Effect.Effect<BudgetUsage, StoreError>
-  /** Grants no slot for this duration, at most `maxPause`. A pause can be lengthened, never shortened. */
-  readonly pause: (duration: Duration.Duration) => Effect.Effect<void>
-  /**
-   * Handles a rate-limit response: pauses the account, and halves its concurrency unless it is paused already. If `retryAfter` is null or
-   * zero, the pause doubles with every rate-limit response in a row, except those that arrive during a pause, from `retryBase` up to a
-   * minute, with a jitter of 20 %.
-   */
-  readonly onRateLimited: (retryAfter: Duration.Duration | null) => Effect.Effect<void>
-}
 
 export interface RequestSchedulerOptions {
   readonly account: string
@@ -121,9 +94,9 @@ class FairQueue {
   }
 }
 
-export const make = Effect.fnUntraced(function*(
-  options: RequestSchedulerOptions
-): Effect.fn.Return<RequestScheduler, never, Scope.Scope | RequestBudget> {
+export type RequestScheduler = Effect.Success<ReturnType<typeof make>>
+
+export const make = Effect.fnUntraced(function*(options: RequestSchedulerOptions) {
   const clock = yield* Clock.Clock
   const scope = yield* Effect.scope
   const budgets = yield* RequestBudget
@@ -150,6 +123,7 @@ export const make = Effect.fnUntraced(function*(
   // A jump of the wall clock neither ends nor lengthens a pause   (W4).
   const now = () => millisOf(clock)
   const pauseLeft = (): number => pausedUntil - now()
+  const pauseNow = Effect.sync(() => Duration.millis(Math.max(0, pauseLeft())))
   const slotsFree = (): number => Math.min(Math.floor(limit), budget.slots()) - slotsInUse
 
   const mayStart = (free: number) => ({ forwarded, load }: Ticket): boolean =>
@@ -219,27 +193,30 @@ export const make = Effect.fnUntraced(function*(
     return load
   }
 
-  const run: RequestScheduler["run"] = (integration, priority, forwarded = false) => (request) =>
-    Effect.suspend(() => {
-      const queue = queues[priority]
-      const load = loadOf(integration)
-      let onStart = () => {}
-      const ticket: Ticket = { integration, load, forwarded, queue, start: () => onStart(), started: false }
-      const slot = Effect.callback<void>((resume) => {
-        if (ticket.started) return resume(Effect.void)
-        onStart = () => resume(Effect.void)
+  /** Waits for a slot, then runs the request; fails if `SlotWait` aborts the wait. The slot is always released. */
+  const run =
+    (integration: string, priority: Priority, forwarded = false) =>
+    <A, E, R>(request: Effect.Effect<A, E, R>): Effect.Effect<A, E | SlotWaitAborted, R> =>
+      Effect.suspend(() => {
+        const queue = queues[priority]
+        const load = loadOf(integration)
+        let onStart = () => {}
+        const ticket: Ticket = { integration, load, forwarded, queue, start: () => onStart(), started: false }
+        const slot = Effect.callback<void>((resume) => {
+          if (ticket.started) return resume(Effect.void)
+          onStart = () => resume(Effect.void)
+        })
+        const acquire = Effect.suspend(() => {
+          queue.add(ticket)
+          waiting++
+          grantSlots()
+          return ticket.started ? Effect.void : Effect.flatMap(SlotWait, (wait) => wait(slot))
+        })
+        return Effect.onExit(
+          Effect.andThen(acquire, request),
+          (exit) => Effect.sync(() => releaseSlot(ticket, Exit.isSuccess(exit)))
+        )
       })
-      const acquire = Effect.suspend(() => {
-        queue.add(ticket)
-        waiting++
-        grantSlots()
-        return ticket.started ? Effect.void : Effect.flatMap(SlotWait, (wait) => wait(slot))
-      })
-      return Effect.onExit(
-        Effect.andThen(acquire, request),
-        (exit) => Effect.sync(() => releaseSlot(ticket, Exit.isSuccess(exit)))
-      )
-    })
 
   // This is a loop because timers may fire a little early and the pause may be lengthened in the meantime.
   const wake = Effect.suspend(() => Effect.sleep(Math.ceil(pauseLeft()))).pipe(
@@ -260,10 +237,16 @@ export const make = Effect.fnUntraced(function*(
     onChange: (left) => Effect.andThen(pauseHere(left), Effect.sync(grantSlots))
   })
 
-  const pause: RequestScheduler["pause"] = (duration) =>
+  /** Grants no slot for this duration, at most `maxPause`. A pause can be lengthened, never shortened. */
+  const pause = (duration: Duration.Duration) =>
     Effect.tap(pauseHere(duration), () => Effect.sync(() => budget.pause(Duration.millis(pauseLeft()))))
 
-  const onRateLimited: RequestScheduler["onRateLimited"] = Effect.fnUntraced(function*(retryAfter) {
+  /**
+   * Handles a rate-limit response: pauses the account, and halves its concurrency unless it is paused already. If `retryAfter` is null or
+   * zero, the pause doubles with every rate-limit response in a row, except those that arrive during a pause, from `retryBase` up to a
+   * minute, with a jitter of 20 %.
+   */
+  const onRateLimited = Effect.fnUntraced(function*(retryAfter: Duration.Duration | null) {
     if (pauseLeft() <= 0) {
       limit = Math.max(1, Math.min(limit, budget.slots()) / 2)
       consecutiveRateLimits++
@@ -274,9 +257,12 @@ export const make = Effect.fnUntraced(function*(
     yield* pause(Duration.times(Duration.min(defaultPause, maxDefaultPause), jitter))
   })
 
-  // Other clients may use the same integration, so our limit is the number of our forwarded requests plus the remaining ones.
-  // The limit is at least one: without any request, no response would report that requests are possible again.
-  const updateForwardedLimit: RequestScheduler["updateForwardedLimit"] = (integration, max, remaining) =>
+  /**
+   * Applies the headers of the response to a forwarded request: at most `max` at once, and `remaining` more at this moment. Other clients
+   * may use the same integration, so our limit is the number of our forwarded requests plus the remaining ones. It is at least one: without
+   * any request, no response would report that requests are possible again.
+   */
+  const updateForwardedLimit = (integration: string, max: number, remaining: number) =>
     Effect.sync(() => {
       const load = loadOf(integration)
       load.forwardedLimit = Math.max(1, Math.min(max, load.forwarded + remaining))
@@ -286,16 +272,21 @@ export const make = Effect.fnUntraced(function*(
   return {
     run,
     updateForwardedLimit,
+    /** Why a request that has a slot must not be sent now: the account is paused, or the slot expired. Null if the request may be sent. */
     obstacle: Effect.sync(() => pauseLeft() > 0 ? "paused" : budget.isValid() ? null : "expired"),
-    pauseLeft: Effect.sync(() => Duration.millis(Math.max(0, pauseLeft()))),
-    usage: Effect.map(budget.usage, (shared) =>
-      shared ?? {
-        limit: Math.floor(limit),
-        taken: slotsInUse,
-        wanted: slotsInUse + waiting,
-        processes: null,
-        pauseLeft: Duration.millis(Math.max(0, pauseLeft()))
-      }),
+    /** How long the pause still lasts; zero if there is no pause. */
+    pauseLeft: pauseNow,
+    /** The budget of the account, of all processes that share it. */
+    usage: Effect.flatMap(budget.usage, (shared) =>
+      shared !== null
+        ? Effect.succeed(shared)
+        : Effect.map(pauseNow, (pauseLeft): BudgetUsage => ({
+          limit: Math.floor(limit),
+          taken: slotsInUse,
+          wanted: slotsInUse + waiting,
+          processes: null,
+          pauseLeft
+        }))),
     pause,
     onRateLimited
   }

@@ -9,7 +9,7 @@
  * Gotchas
  * - The monotonic clock does not count time while the machine is suspended, and the wall clock may be set back. The
  *   elapsed time is therefore the larger of the two   (W4).
- * - `network/SendCheck` repeats the checks when the connection is open. A process that is frozen between that check and the network still sends
+ * - `network/OutgoingHttp` repeats the checks when the connection is open. A process that is frozen between that check and the network still sends
  *   when it resumes. By then the intent is committed, so the process that took over does not blindly repeat the write.
  */
 import * as Cause from "effect/Cause"

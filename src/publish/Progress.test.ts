@@ -10,12 +10,10 @@ import * as Relaying from "../../test/support/publish/Relaying.ts"
 import * as MemoryStore from "../../test/support/store/MemoryStore.ts"
 import { executeCommand } from "../capture/schedule/StreamCommands.ts"
 import type { Stream } from "../capture/Stream.ts"
-import { parsePosition } from "../domain/ChangeEvent.ts"
 import * as Guard from "../domain/Guard.ts"
 import * as Processing from "../domain/Processing.ts"
 import type { StreamState } from "../store/State.ts"
 import { Store } from "../store/Store.ts"
-import { progressMessage } from "./kafka/KafkaMessage.ts"
 import { type StreamProgress, Unreachable } from "./Sink.ts"
 
 const overlap = 300_000
@@ -227,26 +225,4 @@ describe("progress", () => {
       yield* seconds(60)
       assert.deepStrictEqual(reports, [])
     }).pipe(Effect.scoped, Effect.provide(store)))
-
-  it("is a message with the stream's name as key and a position that the log's readers can parse", () => {
-    const identity = { store: "s", generation: 4 }
-    const message = progressMessage(identity, "rollcall.{model}", {
-      ...tags,
-      generation: 4,
-      completeTo: 60_000,
-      position: 17,
-      at: 90_000
-    })
-    assert.strictEqual(message.topic, "rollcall.progress")
-    assert.strictEqual(message.key, "greenhouse:acme/ats.tag")
-    const value = JSON.parse(String(message.value))
-    assert.deepStrictEqual(value, {
-      store: "s",
-      generation: 4,
-      complete_to: "1970-01-01T00:01:00.000Z",
-      position: value.position,
-      at: "1970-01-01T00:01:30.000Z"
-    })
-    assert.deepStrictEqual(parsePosition(identity, value.position), { position: 17, chain: null })
-  })
 })

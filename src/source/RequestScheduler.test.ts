@@ -122,15 +122,6 @@ describe("RequestScheduler", () => {
       assert.deepStrictEqual(started.slice(0, 7), ["big0", "big1", "small0", "other0", "big2", "small1", "big3"])
     }))
 
-  it.effect("never has more requests in flight than its concurrency", () =>
-    Effect.gen(function*() {
-      const { endNext, request, started } = harness(yield* scheduler(3))
-      for (let i = 0; i < 5; i++) yield* request(`${i}`, "poll")
-      assert.strictEqual(started.length, 3)
-      yield* endNext
-      assert.strictEqual(started.length, 4)
-    }))
-
   it.effect("releases the slot when a waiting or running request fails, dies or is interrupted", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()

@@ -76,29 +76,6 @@ describe("the request budget that processes share", () => {
       assert.deepStrictEqual(yield* idle.scheduler.usage, unused)
     }))
 
-  it.effect("statements are sent every half a second, whatever the number of requests", () =>
-    Effect.gen(function*() {
-      const fleet = yield* Fleet.make(4)
-      yield* (yield* fleet.start("a", 8)).demand(20)
-      yield* TestClock.adjust("1 minute")
-      assert.isAtLeast(fleet.sent.length, 300)
-      assert.isAtMost(fleet.claims(), 130)
-    }))
-
-  it.effect("the only slot rotates between the processes", () =>
-    Effect.gen(function*() {
-      const fleet = yield* Fleet.make(5)
-      const names = ["a", "b", "c"]
-      for (const name of names) yield* (yield* fleet.start(name, 1)).demand(3)
-      yield* TestClock.adjust("2 minutes")
-      assert.strictEqual(fleet.mostInFlight(), 1)
-      for (let from = 0; from < 120_000; from += 30_000) {
-        for (const name of names) {
-          assert.isNotEmpty(fleet.sent.filter(({ at, by }) => by === name && at >= from && at < from + 30_000))
-        }
-      }
-    }))
-
   it.effect("slots of a process that was killed are free when its lease has expired, not before (X9)", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make(6)
@@ -240,19 +217,5 @@ describe("the request budget that processes share", () => {
       yield* one.demand(8)
       yield* TestClock.adjust(0)
       assert.strictEqual(fleet.mostInFlight(from), 7)
-    }))
-
-  it.effect("the smallest concurrency of the processes applies to all", () =>
-    Effect.gen(function*() {
-      const fleet = yield* Fleet.make(12)
-      yield* (yield* fleet.start("a", 8)).demand(8)
-      yield* TestClock.adjust("10 seconds")
-      yield* (yield* fleet.start("b", 3)).demand(8)
-      yield* TestClock.adjust("20 seconds")
-      for (let second = 0; second < 20; second++) {
-        yield* TestClock.adjust("1 second")
-        assert.isAtMost(fleet.inFlight(), 3)
-      }
-      assert.isNotEmpty(sentBy(fleet, "b", 30_000))
     }))
 })

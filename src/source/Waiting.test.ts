@@ -33,14 +33,6 @@ describe("retries", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("end with the first success", () => {
-    const { layer, sent } = withReplies(refusal(500, null), refusal(500, null), success)
-    return Effect.gen(function*() {
-      assert.isTrue(Exit.isSuccess(yield* read()))
-      assert.strictEqual(sent.length, 3)
-    }).pipe(Effect.provide(layer))
-  })
-
   it.effect("wait as long as a 503 requests, without delaying other integrations", () => {
     const { layer, sent } = withReplies(refusal(503, null, { "retry-after": "45" }), success)
     return Effect.gen(function*() {

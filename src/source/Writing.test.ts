@@ -1,4 +1,4 @@
-import { assert, describe, expectTypeOf, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -82,17 +82,6 @@ describe("a write whose outcome is known", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("fails with a reason that can be matched", () => {
-    const { layer } = withReplies(refusal(409, "ATS.JOB_CLOSED"))
-    return Effect.gen(function*() {
-      const source = yield* Source
-      const closed = source.write(requests.createApplication, noHooks).pipe(
-        Effect.catchReason("WriteError", "JobClosed", () => Effect.succeed("closed"))
-      )
-      assert.strictEqual(yield* yield* finished(yield* Effect.forkChild(closed)), "closed")
-    }).pipe(Effect.provide(layer))
-  })
-
   it.effect("fails with NotSent when every connection is refused", () => {
     const { layer, sent } = withReplies({ failure: refusedConnection })
     return Effect.gen(function*() {
@@ -169,15 +158,6 @@ describe("a response to a write", () => {
       }).pipe(Effect.provide(layer))
     }
   )
-
-  it.effect("has the type of the write", () => {
-    const { layer } = withReplies({ body: { status: "success", data: { id: "e1", remote_id: null } } })
-    return Effect.gen(function*() {
-      const created = yield* yield* write(requests.createEmployee)
-      expectTypeOf(created.id).toEqualTypeOf<string | null>()
-      assert.deepStrictEqual(created, { id: "e1", remote_id: null })
-    }).pipe(Effect.provide(layer))
-  })
 })
 
 describe("an invalid request is not sent", () => {

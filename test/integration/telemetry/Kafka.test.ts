@@ -2,35 +2,29 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Events from "../../../src/events/Events.ts"
-import { until } from "../../fault/kill/Patience.ts"
 import { Broker, layer as broker, missing as noBroker } from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
-import { named, type Traced, traced } from "./Traced.ts"
+import { named, traced } from "./Traced.ts"
 
 const missing = noBroker ?? Kcat.missing
 
 /** Runs a service until the tag that the test created is published; returns the message and the spans. */
-const published = Effect.fnUntraced(function*(topic: string, variables: Readonly<Record<string, string>> = {}) {
+const published = Effect.fnUntraced(function*(topic: string) {
   const { brokers } = yield* Broker
-  const kafka = { KAFKA_BROKERS: brokers.join(","), ROLLCALL_TOPIC: topic, ...variables }
+  const kafka = { KAFKA_BROKERS: brokers.join(","), ROLLCALL_TOPIC: topic }
   const { spans, tag } = yield* Effect.promise(() =>
-    traced(async ({ api, collector, createTag, service }: Traced) => {
+    traced(async ({ collector, createTag, service }) => {
       const running = service(kafka)
       await running.says(/backfill complete/, "stderr")
       const tag = await createTag()
       await running.says(/written/)
       // the relay publishes on its own time
-      const exported = (): Promise<string> => fetch(`${api}/metrics`).then((response) => response.text())
-      if (variables["OTEL_EXPORTER_OTLP_ENDPOINT"] === undefined) {
-        await collector.until(({ spans }) =>
-          named(spans, "commit").some(({ attributes, spanId }) =>
-            attributes["rollcall.events"] === 1 &&
-            named(spans, "relay").some(({ parentSpanId }) => parentSpanId === spanId)
-          )
+      await collector.until(({ spans }) =>
+        named(spans, "commit").some(({ attributes, spanId }) =>
+          attributes["rollcall.events"] === 1 &&
+          named(spans, "relay").some(({ parentSpanId }) => parentSpanId === spanId)
         )
-      } else {await Effect.runPromise(
-          until("the relay", Effect.promise(exported), (text) => /relay_lag_events 0\n/.test(text))
-        )}
+      )
       await running.stop()
       return { spans: collector.spans, tag }
     })
@@ -66,16 +60,5 @@ describe.skipIf(missing !== null)(`traces in Kafka${missing === null ? "" : ` (s
         }),
       120_000
     )
-
-    it.effect("a message has no header of a trace while nothing is exported", () =>
-      Effect.gen(function*() {
-        const { messages, spans } = yield* published("untraced", { OTEL_EXPORTER_OTLP_ENDPOINT: "" })
-        assert.isAbove(messages.length, 1)
-        for (const { headers } of messages) {
-          assert.notProperty(headers, "traceparent")
-          assert.notProperty(headers, "ce_traceparent")
-        }
-        assert.deepStrictEqual(spans, [])
-      }), 120_000)
   })
 })

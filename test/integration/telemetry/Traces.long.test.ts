@@ -101,21 +101,6 @@ describe("traces over OTLP", () => {
   )
 
   it(
-    "a trace that the sampler leaves out stores nothing and makes no spans, also for the delivery and the write",
-    () =>
-      traced(async ({ collector, createTag, directory, service }) => {
-        const running = service({ OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" })
-        await running.says(/backfill complete/, "stderr")
-        await createTag()
-        await running.says(/written/)
-        await running.stop()
-        assert.isTrue(storedTraces(directory).every((traceparent) => traceparent === null))
-        assert.deepStrictEqual(collector.spans, [])
-      }),
-    60_000
-  )
-
-  it(
     "a process that starts later continues the trace, and a failed attempt has the type of its error without the text",
     () =>
       traced(async ({ collector, createTag, service }) => {

@@ -7,33 +7,33 @@ import { join } from "node:path"
 import { controlTopicOf, progressTopicOf } from "../../../src/publish/kafka/TopicNames.ts"
 import { Broker, layer as broker, missing as noBroker } from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
-import { freePort, inDirectory, runCommand, type Serve, type Start } from "./Program.ts"
+import { inDirectory, runCommand, sandboxed, type Serve, type Start } from "./Program.ts"
 
 const missing = noBroker ?? Kcat.missing
+
+/** Runs a command, whose exit code is this. */
+const ending = async (code: number, args: ReadonlyArray<string>, environment: Readonly<Record<string, string>>) => {
+  const ended = await runCommand(args, environment)
+  assert.strictEqual(ended.code, code, ended.stderr + ended.stdout)
+  return ended
+}
 
 /** Changes that happen between the backup and its restore. */
 const kinds = ["applied", "renamed_tag", "stage_moved", "applied"] as const
 
 const begin = async (directory: string, serve: Serve) => {
-  const { integrations, key, mutate, url } = await serve({ integrations: 1, records: 20, speed: 0 })
+  const { environment, sandbox: { integrations: [integration = ""], mutate } } = await sandboxed(serve, directory)
   const live = async (times: number) => {
     for (let time = 0; time < times; time++) {
-      await mutate({ op: "simulate", integration: integrations[0]!, kind: kinds[time % kinds.length]! })
+      await mutate({ op: "simulate", integration, kind: kinds[time % kinds.length]! })
     }
   }
-  const environment: Record<string, string> = {
-    ROLLCALL_API_URL: url,
-    ROLLCALL_API_KEY: key,
-    ROLLCALL_INTEGRATIONS: integrations.join(","),
-    ROLLCALL_MODELS: "ats.application,ats.tag",
-    ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
-    ROLLCALL_HTTP_PORT: String(await freePort())
-  }
-  return { environment, live, integration: String(integrations[0]) }
+  const own: Readonly<Record<string, string>> = { ...environment, ROLLCALL_MODELS: "ats.application,ats.tag" }
+  return { environment: own, live }
 }
 
 /** Every record that the store publishes, read over HTTP while Kafka is left out. */
-const recordsOf = async (environment: Record<string, string>, start: Start) => {
+const recordsOf = async (environment: Readonly<Record<string, string>>, start: Start) => {
   const records = new Map<string, unknown>()
   const service = start(["start"], environment)
   await service.says(/"message":"started"/, "stderr")
@@ -74,59 +74,38 @@ const folded = Effect.fnUntraced(function*(brokers: ReadonlyArray<string>, topic
 
 describe("store adopt", () => {
   it(
-    "without --yes and without a terminal it shows the plan and changes nothing",
-    () =>
-      inDirectory(async (directory, _, serve) => {
-        const { environment } = await begin(directory, serve)
-        assert.strictEqual((await runCommand(["start", "--once"], environment)).code, 0)
-        const unconfirmed = await runCommand(["store", "adopt"], environment)
-        assert.strictEqual(unconfirmed.code, 1)
-        assert.match(unconfirmed.stdout, /^generation {4}1 becomes \d+$/m)
-        assert.match(unconfirmed.stdout, /^republished {3}\d+ live records of 2 streams/m)
-        assert.include(unconfirmed.stderr, "--yes")
-        const done = await runCommand(["store", "adopt", "--yes", "--json"], environment)
-        assert.strictEqual(done.code, 0, done.stderr)
-        const plan: { readonly from: number; readonly to: number } = JSON.parse(done.stdout)
-        assert.strictEqual(plan.from, 1)
-        assert.isAbove(plan.to, 1)
-      }),
-    180_000
-  )
-
-  it(
-    "is refused while a process answers, and if there is no store",
-    () =>
-      inDirectory(async (directory, start, serve) => {
-        const { environment } = await begin(directory, serve)
-        const none = await runCommand(["store", "adopt", "--yes"], environment)
-        assert.strictEqual(none.code, 1)
-        assert.include(none.stderr, "there is no store at")
-        const service = start(["start"], environment)
-        await service.says(/"message":"started"/, "stderr")
-        const refused = await runCommand(["store", "adopt", "--yes"], environment)
-        assert.strictEqual(refused.code, 1)
-        assert.include(refused.stderr, "a Rollcall process is running")
-        assert.strictEqual((await service.stop()).code, 0)
-      }),
-    180_000
-  )
-
-  it(
-    "positions of the old generation get 410 with a hint, and the new generation has all records",
+    "shows its plan and is refused until it is confirmed and no process answers; then old positions get 410 with a hint, and the new generation has all records",
     () =>
       inDirectory(async (directory, start, serve) => {
         const { environment } = await begin(directory, serve)
         const api = `http://127.0.0.1:${environment["ROLLCALL_HTTP_PORT"]}`
+        const adopt = (...args: ReadonlyArray<string>) => runCommand(["store", "adopt", ...args], environment)
         const served = async <A>(use: () => Promise<A>) => {
           const service = start(["start"], environment)
           await service.says(/"message":"started"/, "stderr")
           const result = await use()
-          await service.stop()
+          assert.strictEqual((await service.stop()).code, 0)
           return result
         }
-        assert.strictEqual((await runCommand(["start", "--once"], environment)).code, 0)
-        const old = await served(async () => (await (await fetch(`${api}/v1/events?after=latest`)).json()).next)
-        assert.strictEqual((await runCommand(["store", "adopt", "--yes"], environment)).code, 0)
+        const none = await adopt("--yes")
+        assert.strictEqual(none.code, 1)
+        assert.include(none.stderr, "there is no store at")
+        await ending(0, ["start", "--once"], environment)
+        const old = await served(async () => {
+          const refused = await adopt("--yes")
+          assert.strictEqual(refused.code, 1)
+          assert.include(refused.stderr, "a Rollcall process is running")
+          return (await (await fetch(`${api}/v1/events?after=latest`)).json()).next
+        })
+        const unconfirmed = await adopt()
+        assert.strictEqual(unconfirmed.code, 1)
+        assert.match(unconfirmed.stdout, /^generation {4}1 becomes \d+$/m)
+        assert.match(unconfirmed.stdout, /^republished {3}\d+ live records of 2 streams/m)
+        assert.include(unconfirmed.stderr, "--yes")
+        const done = await adopt("--yes", "--json")
+        assert.strictEqual(done.code, 0, done.stderr)
+        const plan: { readonly from: number; readonly to: number } = JSON.parse(done.stdout)
+        assert.strictEqual(plan.from, 1)
         await served(async () => {
           const gone = await fetch(`${api}/v1/events?after=${old}`)
           assert.strictEqual(gone.status, 410)
@@ -141,9 +120,9 @@ describe("store adopt", () => {
             items.reduce((sum: number, stream: { records_live: number }) => sum + stream.records_live, 0)
           )
           for (const stream of items) {
-            assert.strictEqual(stream.generation, events[0].data.generation)
+            assert.deepStrictEqual([stream.generation, events[0].data.generation], [plan.to, plan.to])
             assert.isBelow(Date.parse(stream.complete_to), Date.parse(stream.watermark))
-            assert.match(stream.position, new RegExp(`-${stream.generation}-\\d+-[\\w-]{22}$`))
+            assert.match(stream.position, new RegExp(`-${plan.to}-\\d+-[\\w-]{22}$`))
           }
         })
       }),
@@ -164,26 +143,21 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
               const { environment, live } = await begin(directory, serve)
               const kafka = { ...environment, ROLLCALL_TOPIC: topic, KAFKA_BROKERS: brokers.join(",") }
               const [file, backup] = [join(directory, "rollcall.db"), join(directory, "backup.db")]
-              assert.strictEqual((await runCommand(["start", "--once"], kafka)).code, 0)
+              await ending(0, ["start", "--once"], kafka)
               copyFileSync(file, backup)
               await live(24)
-              assert.strictEqual((await runCommand(["start", "--once"], kafka)).code, 0)
+              await ending(0, ["start", "--once"], kafka)
               copyFileSync(backup, file)
               await live(4)
 
-              const stopped = await runCommand(["start", "--once"], kafka)
-              assert.strictEqual(stopped.code, 1)
+              const stopped = await ending(1, ["start", "--once"], kafka)
               assert.include(stopped.stderr, "rollcall store adopt")
-              const sick = await runCommand(["doctor"], kafka)
-              assert.strictEqual(sick.code, 1)
+              const sick = await ending(1, ["doctor"], kafka)
               assert.match(sick.stdout, /problem {2}kafka: has events that this store did not publish/)
 
-              const adopted = await runCommand(["store", "adopt", "--yes"], kafka)
-              assert.strictEqual(adopted.code, 0, adopted.stderr)
-              const again = await runCommand(["start", "--once"], kafka)
-              assert.strictEqual(again.code, 0, again.stderr)
-              const well = await runCommand(["doctor"], kafka)
-              assert.strictEqual(well.code, 0, well.stdout)
+              await ending(0, ["store", "adopt", "--yes"], kafka)
+              await ending(0, ["start", "--once"], kafka)
+              await ending(0, ["doctor"], kafka)
 
               return await recordsOf(environment, start)
             })
@@ -203,7 +177,7 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
             inDirectory(async (directory, start, serve) => {
               const { environment, live } = await begin(directory, serve)
               const first = { ...environment, ROLLCALL_TOPIC: topic, KAFKA_BROKERS: brokers.join(",") }
-              assert.strictEqual((await runCommand(["start", "--once"], first)).code, 0)
+              await ending(0, ["start", "--once"], first)
               await live(24)
               const before = await runCommand(["start", "--once"], first)
               assert.match(before.stderr, /"message":"store opened".*"new":false/)
@@ -211,8 +185,7 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
 
               const file = join(directory, "lost.db")
               const lost = { ...first, ROLLCALL_STORE: `sqlite:${file}` }
-              const sick = await runCommand(["doctor"], lost)
-              assert.strictEqual(sick.code, 1)
+              const sick = await ending(1, ["doctor"], lost)
               assert.match(
                 sick.stdout,
                 /problem {2}kafka: the topics were written by another store.*does not exist yet/
@@ -224,8 +197,7 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
               assert.match(unknown.stdout, /problem {2}store: /)
               assert.match(unknown.stdout, /ok {7}kafka: /)
               assert.notInclude(unknown.stdout, "problem  kafka")
-              const stopped = await runCommand(["start", "--once"], lost)
-              assert.strictEqual(stopped.code, 1)
+              const stopped = await ending(1, ["start", "--once"], lost)
               assert.include(stopped.stderr, `"message":"store created","store":"${file}"`)
               for (const remedy of ["rollcall store adopt", "ROLLCALL_TOPIC"]) assert.include(stopped.stderr, remedy)
               const service = start(["start"], lost)
@@ -236,13 +208,10 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
               assert.include(await ready.text(), "written by another store")
               await service.stop()
 
-              const adopted = await runCommand(["store", "adopt", "--yes"], lost)
-              assert.strictEqual(adopted.code, 0, adopted.stderr)
-              const again = await runCommand(["start", "--once"], lost)
-              assert.strictEqual(again.code, 0, again.stderr)
-              assert.strictEqual((await runCommand(["doctor"], lost)).code, 0)
-              const old = await runCommand(["start", "--once"], first)
-              assert.strictEqual(old.code, 1)
+              await ending(0, ["store", "adopt", "--yes"], lost)
+              await ending(0, ["start", "--once"], lost)
+              await ending(0, ["doctor"], lost)
+              const old = await ending(1, ["start", "--once"], first)
               assert.include(old.stderr, "written by another store")
               return await recordsOf({ ...environment, ROLLCALL_STORE: `sqlite:${file}` }, start)
             })
@@ -262,7 +231,7 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
             inDirectory(async (directory, _, serve) => {
               const { environment } = await begin(directory, serve)
               const kafka = { ...environment, ROLLCALL_TOPIC: topic, KAFKA_BROKERS: brokers.join(",") }
-              assert.strictEqual((await runCommand(["start", "--once"], kafka)).code, 0)
+              await ending(0, ["start", "--once"], kafka)
               const admin = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
               await admin.connect()
               await admin.deleteTopics({ topics: [controlTopicOf(topic)] })
@@ -271,8 +240,7 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
               const sick = await runCommand(["doctor"], lost)
               assert.match(sick.stdout, new RegExp(`problem {2}kafka: ${topic}: holds records`))
               for (const environment of [kafka, lost]) {
-                const stopped = await runCommand(["start", "--once"], environment)
-                assert.strictEqual(stopped.code, 1)
+                const stopped = await ending(1, ["start", "--once"], environment)
                 assert.match(stopped.stderr, /publishing stopped: .*holds records.*store adopt.*ROLLCALL_TOPIC/)
               }
             })

@@ -1,30 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Duration, Effect, Redacted, Result } from "effect"
+import { Duration, Effect, Redacted, Result } from "effect"
 import { inspect } from "node:util"
+import { faultsOf, loaded, settingsOf } from "../../test/support/config/Checked.ts"
 import * as Config from "./Config.ts"
-import { loadEnvironment } from "./RawConfig.ts"
-
-const complete = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KEY: "s3cret-key" }
-
-const checked = (variables: Record<string, string>) =>
-  loadEnvironment.pipe(
-    Effect.map(Config.check),
-    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(variables))
-  )
-
-const settings = (environment: Record<string, string>) =>
-  Effect.map(checked({ ...complete, ...environment }), Result.getOrThrow)
-
-const faults = (environment: Record<string, string>) =>
-  Effect.map(
-    checked({ ...complete, ...environment }),
-    (result) => Result.isFailure(result) ? result.failure.faults : []
-  )
 
 describe("Config", () => {
   it.effect("only an account is required, and all other settings have the documented defaults", () =>
     Effect.gen(function*() {
-      const value = yield* settings({ ROLLCALL_INTEGRATIONS: "greenhouse:acme, personio:7" })
+      const value = yield* settingsOf({ ROLLCALL_INTEGRATIONS: "greenhouse:acme, personio:7" })
       assert.deepStrictEqual(value.integrations.map((integration) => integration.id), ["greenhouse:acme", "personio:7"])
       const first = value.integrations[0]!
       assert.strictEqual(first.models, "auto")
@@ -55,24 +38,24 @@ describe("Config", () => {
     ],
     [{ ROLLCALL_STORE: "sqlite:x.db", DATABASE_URL: "postgres://me:p4ss@db/feed" }, "x.db"]
   ] as const
-  for (const [variables, name] of databases) {
-    it.effect(`${JSON.stringify(variables)} is a store named ${name} (I11)`, () =>
-      Effect.gen(function*() {
-        const { store } = yield* settings(variables)
-        assert.strictEqual(store.name, name)
-        assert.notInclude(inspect(store, { depth: null }), "p4ss")
-        assert.strictEqual(store._tag === "Postgres", name !== "x.db")
-      }))
-  }
+  it.effect.each(databases)("%o is a store named %s (I11)", ([variables, name]) =>
+    Effect.gen(function*() {
+      const { store } = yield* settingsOf(variables)
+      assert.strictEqual(store.name, name)
+      assert.notInclude(inspect(store, { depth: null }), "p4ss")
+      assert.strictEqual(store._tag === "Postgres", name !== "x.db")
+    }))
 
   it.effect("all faults are reported at once, in one message", () =>
     Effect.gen(function*() {
-      const result = yield* checked({
-        ROLLCALL_API_URL: "https://api.example.com",
-        ROLLCALL_MODELS: "ats.aplication",
-        ROLLCALL_INTERVAL: "soon",
-        ROLLCALL_HTTP_HOST: "0.0.0.0"
-      })
+      const result = Config.check(
+        yield* loaded({
+          ROLLCALL_API_URL: "https://api.example.com",
+          ROLLCALL_MODELS: "ats.aplication",
+          ROLLCALL_INTERVAL: "soon",
+          ROLLCALL_HTTP_HOST: "0.0.0.0"
+        })
+      )
       assert(Result.isFailure(result))
       assert.deepStrictEqual(result.failure.faults.map((fault) => fault.where), [
         "ROLLCALL_API_URL",
@@ -145,25 +128,23 @@ describe("Config", () => {
     ["ROLLCALL_TOPIC", "rollcall.{modell}", /is not a topic template/, /\{model\}/],
     ["ROLLCALL_KAFKA_TRANSACTIONS", "maybe", /not allowed/, /off/]
   ]
-  for (const [variable, value, message, hint] of table) {
-    it.effect(`${variable}=${value || "(empty)"} is a fault with a hint`, () =>
-      Effect.gen(function*() {
-        const found = (yield* faults({ [variable]: value })).find((fault) => fault.where === variable)
-        assert.match(found?.message ?? "none", message)
-        assert.match(found?.hint ?? "none", hint)
-        assert.notInclude(JSON.stringify(found), "p4ss")
-      }))
-  }
+  it.effect.each(table)("%s=%s is a fault with a hint", ([variable, value, message, hint]) =>
+    Effect.gen(function*() {
+      const found = (yield* faultsOf({ [variable]: value })).find((fault) => fault.where === variable)
+      assert.match(found?.message ?? "none", message)
+      assert.match(found?.hint ?? "none", hint)
+      assert.notInclude(JSON.stringify(found), "p4ss")
+    }))
 
   it.effect("an incomplete Kafka login is a fault for each missing part", () =>
     Effect.gen(function*() {
-      const found = yield* faults({ KAFKA_BROKERS: "localhost:9092", KAFKA_SASL_USERNAME: "u" })
+      const found = yield* faultsOf({ KAFKA_BROKERS: "localhost:9092", KAFKA_SASL_USERNAME: "u" })
       assert.deepStrictEqual(found.map((fault) => fault.where), ["KAFKA_SASL_MECHANISM", "KAFKA_SASL_PASSWORD"])
     }))
 
   it.effect("secrets are redacted in the value and in every message (I11)", () =>
     Effect.gen(function*() {
-      const value = yield* settings({
+      const value = yield* settingsOf({
         KAFKA_BROKERS: "localhost:9092,[::1]:9093",
         KAFKA_SASL_MECHANISM: "SCRAM-SHA-512",
         KAFKA_SASL_USERNAME: "u",

@@ -1,35 +1,33 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Duration, Effect, Redacted, Result } from "effect"
+import { Duration, Effect, Redacted, Result } from "effect"
+import { fileName, loaded } from "../../test/support/config/Checked.ts"
 import * as Guard from "../domain/Guard.ts"
 import * as Plugin from "../plugin/Plugin.ts"
 import * as Config from "./Config.ts"
 import { secret } from "./ConfigFile.ts"
-import { loadEnvironment } from "./RawConfig.ts"
 
 const quiet = Plugin.make("quiet").on("ats.tag.created", {}, () => Effect.void)
-const fileName = "rollcall.config.ts"
 const eu = { url: "https://eu.example.com/v1", key: secret("EU_KEY") }
 const us = { url: "https://us.example.com/v1/", key: secret("US_KEY") }
 const greenhouse = { id: "greenhouse:acme" }
 
+const inEu = (change: object) => ({ accounts: { eu: { ...eu, ...change } } })
+const inGreenhouse = (change: object) => ({ integrations: [{ ...greenhouse, ...change }] })
+const redacting = (pointer: string, how = "drop", model = "ats.tag") => ({
+  models: { [model]: { redact: { [pointer]: how } } }
+})
+
+const secretOf = (text: string) => {
+  const initial = Redacted.make(text)
+  return { initial, current: Effect.succeed(initial), file: null }
+}
+
 /** The configuration of a file that exports this value, with `EU_KEY` and `US_KEY` set. */
 const both = (value: unknown, variables: Record<string, string> = {}) =>
-  loadEnvironment.pipe(
-    Effect.map((input) => {
-      const secretOf = (text: string) => ({
-        initial: Redacted.make(text),
-        current: Effect.succeed(Redacted.make(text)),
-        file: null
-      })
-      const secrets = [["EU_KEY", secretOf("eu-s3cret")], ["US_KEY", secretOf("us-s3cret")]] as const
-      return Config.check({
-        ...input,
-        secrets: new Map([...input.secrets, ...secrets]),
-        file: { name: fileName, value }
-      })
-    }),
-    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(variables))
-  )
+  Effect.map(loaded(variables, value), (input) => {
+    const secrets = [["EU_KEY", secretOf("eu-s3cret")], ["US_KEY", secretOf("us-s3cret")]] as const
+    return Config.check({ ...input, secrets: new Map([...input.secrets, ...secrets]) })
+  })
 
 describe("Config from a file", () => {
   it.effect("accounts have their own URLs and keys, and integrations their own models and intervals", () =>
@@ -176,158 +174,68 @@ describe("Config from a file", () => {
       }
     }))
 
-  const account = { accounts: { eu } }
-  const table: ReadonlyArray<[value: unknown, where: string, message: RegExp, hint: RegExp]> = [
-    [[], "", /is a list/, /object/],
-    ["x", "", /is a string/, /object/],
-    [{ acounts: {} }, "acounts", /is unknown/, /accounts/],
-    [{ accounts: [] }, "accounts", /is a list/, /object/],
-    [{ accounts: { eu: {} } }, "accounts.eu.url", /is not set/, /\/v1/],
-    [{ accounts: { eu: {} } }, "accounts.eu.key", /is not set/, /API key/],
-    [{ accounts: { default: {} } }, "accounts.default.key", /is not set/, /API key/],
-    [{ accounts: { eu: { ...eu, url: 5 } } }, "accounts.eu.url", /is a number/, /a string/],
-    [{ accounts: { eu: { ...eu, concurrency: 0 } } }, "accounts.eu.concurrency", /out of range/, /from 1 to 1000/],
-    [{ accounts: { eu: { ...eu, concurrency: 2.5 } } }, "accounts.eu.concurrency", /whole number/, /from 1 to 1000/],
-    [{ accounts: { eu: { ...eu, pageSize: 251 } } }, "accounts.eu.pageSize", /out of range/, /from 1 to 250/],
+  /** The location, the value of the file (with the account `eu`, unless it has others), the message and the hint. */
+  const table: ReadonlyArray<readonly [where: string, value: unknown, message: RegExp, hint: RegExp]> = [
+    ["", [], /is a list/, /object/],
+    ["", "x", /is a string/, /object/],
+    ["acounts", { acounts: {} }, /is unknown/, /accounts/],
+    ["accounts", { accounts: [] }, /is a list/, /object/],
+    ["accounts.eu.url", { accounts: { eu: {} } }, /is not set/, /\/v1/],
+    ["accounts.eu.key", { accounts: { eu: {} } }, /is not set/, /API key/],
+    ["accounts.default.key", { accounts: { default: {} } }, /is not set/, /API key/],
+    ["accounts.eu.url", inEu({ url: 5 }), /is a number/, /a string/],
+    ["accounts.eu.concurrency", inEu({ concurrency: 0 }), /out of range/, /from 1 to 1000/],
+    ["accounts.eu.concurrency", inEu({ concurrency: 2.5 }), /whole number/, /from 1 to 1000/],
+    ["accounts.eu.pageSize", inEu({ pageSize: 251 }), /out of range/, /from 1 to 250/],
+    ["accounts.eu.requestTimeout", inEu({ requestTimeout: "1 hour" }), /out of range/, /10 minutes/],
+    [`accounts["e-u"].url`, { accounts: { "e-u": { ...eu, url: "x" } } }, /not an http/, /\/v1/],
+    ["accounts.eu.key", inEu({ key: "pl4in-s3cret" }), /must not contain the secret/, /secret\("NAME"\)/],
+    ["accounts.eu.key", inEu({ key: secret("NO_KEY") }), /neither NO_KEY nor NO_KEY_FILE/, /NO_KEY/],
+    ["integrations", { integrations: {} }, /is an object/, /list/],
+    ["integrations[0]", { integrations: ["a:1"] }, /is a string/, /object/],
+    ["integrations[0].id", { integrations: [{}] }, /is not set/, /<tool>:<identifier>/],
+    ["integrations[0].account", inGreenhouse({ account: "uk" }), /"uk" is no/, /are eu/],
+    ["integrations[0].id", { accounts: { eu, us }, integrations: [greenhouse] }, /no account/, /one of eu, us/],
+    ["integrations[0].models", inGreenhouse({ models: [] }), /does not name a model/, /auto/],
+    ["integrations[0].models[0]", inGreenhouse({ models: ["ats.tags"] }), /not a model/, /"ats.tag"/],
+    ["integrations[0].models", inGreenhouse({ models: "ats.tag" }), /a string/, /list/],
+    ["integrations[0].interval", inGreenhouse({ interval: 60 }), /a number/, /a string/],
+    ["integrations[0].backfill", inGreenhouse({ backfill: "none" }), /not allowed/, /publish, fill/],
+    ["integrations[0].every", inGreenhouse({ every: "1 s" }), /is unknown/, /interval/],
+    [`models["hris.payslips"]`, { models: { "hris.payslips": {} } }, /not a model/, /hris.payslip"/],
+    [`models["ats.tag"].remoteData`, { models: { "ats.tag": { remoteData: "keep" } } }, /not allowed/, /carry/],
+    [`models["ats.tag"].redact.name`, redacting("name"), /Pointer/, /\//],
+    [`models["ats.tag"].redact["/names/0/first"]`, redacting("/names/0/first"), /array/, /all members/],
+    [`models["ats.tag"].redact["/id"]`, redacting("/id"), /id of the record/, /Remove this rule/],
     [
-      { accounts: { eu: { ...eu, requestTimeout: "1 hour" } } },
-      "accounts.eu.requestTimeout",
-      /out of range/,
-      /10 minutes/
-    ],
-    [{ accounts: { "e-u": { ...eu, url: "x" } } }, `accounts["e-u"].url`, /not an http/, /\/v1/],
-    [
-      { accounts: { eu: { ...eu, key: "pl4in-s3cret" } } },
-      "accounts.eu.key",
-      /must not contain the secret/,
-      /secret\("NAME"\)/
-    ],
-    [
-      { accounts: { eu: { ...eu, key: secret("NO_KEY") } } },
-      "accounts.eu.key",
-      /neither NO_KEY nor NO_KEY_FILE/,
-      /NO_KEY/
-    ],
-    [{ ...account, integrations: {} }, "integrations", /is an object/, /list/],
-    [{ ...account, integrations: ["a:1"] }, "integrations[0]", /is a string/, /object/],
-    [{ ...account, integrations: [{}] }, "integrations[0].id", /is not set/, /<tool>:<identifier>/],
-    [{ ...account, integrations: [{ id: "acme" }] }, "integrations[0].id", /not an integration id/, /<tool>/],
-    [{ ...account, integrations: [greenhouse, greenhouse] }, "integrations[1].id", /more than once/, /Keep/],
-    [
-      { ...account, integrations: [{ ...greenhouse, account: "uk" }] },
-      "integrations[0].account",
-      /"uk" is no/,
-      /are eu/
-    ],
-    [{ accounts: { eu, us }, integrations: [greenhouse] }, "integrations[0].id", /no account/, /one of eu, us/],
-    [
-      { ...account, integrations: [{ ...greenhouse, models: [] }] },
-      "integrations[0].models",
-      /does not name a model/,
-      /auto/
-    ],
-    [
-      { ...account, integrations: [{ ...greenhouse, models: ["ats.tags"] }] },
-      "integrations[0].models[0]",
-      /not a model/,
-      /"ats.tag"/
-    ],
-    [
-      { ...account, integrations: [{ ...greenhouse, models: "ats.tag" }] },
-      "integrations[0].models",
-      /a string/,
-      /list/
-    ],
-    [
-      { ...account, integrations: [{ ...greenhouse, interval: 60 }] },
-      "integrations[0].interval",
-      /a number/,
-      /a string/
-    ],
-    [
-      { ...account, integrations: [{ ...greenhouse, backfill: "none" }] },
-      "integrations[0].backfill",
-      /not allowed/,
-      /publish, fill/
-    ],
-    [
-      { ...account, integrations: [{ ...greenhouse, every: "1 s" }] },
-      "integrations[0].every",
-      /is unknown/,
-      /interval/
-    ],
-    [{ ...account, models: { "hris.payslips": {} } }, `models["hris.payslips"]`, /not a model/, /hris.payslip"/],
-    [
-      { ...account, models: { "ats.tag": { remoteData: "keep" } } },
-      `models["ats.tag"].remoteData`,
-      /not allowed/,
-      /carry/
-    ],
-    [
-      { ...account, models: { "ats.tag": { redact: { name: "drop" } } } },
-      `models["ats.tag"].redact.name`,
-      /Pointer/,
-      /\//
-    ],
-    [
-      { ...account, models: { "ats.tag": { redact: { "/names/0/first": "drop" } } } },
-      `models["ats.tag"].redact["/names/0/first"]`,
-      /array/,
-      /all members/
-    ],
-    [
-      { ...account, models: { "ats.tag": { redact: { "/id": "drop" } } } },
-      `models["ats.tag"].redact["/id"]`,
-      /id of the record/,
-      /Remove this rule/
-    ],
-    [
-      { ...account, models: { "hris.payslip": { redact: { "/employee/id": "drop" } } } },
       `models["hris.payslip"].redact["/employee/id"]`,
+      redacting("/employee/id", "drop", "hris.payslip"),
       /recognizes records/,
       /Remove this rule/
     ],
-    [
-      { ...account, models: { "ats.tag": { redact: { "/name": "hash" } } } },
-      `models["ats.tag"].redact["/name"]`,
-      /needs a key/,
-      /ROLLCALL_REDACT_KEY/
-    ],
-    [{ ...account, guard: { deletes: 1 } }, "guard.deletes", /is unknown/, /count/],
-    [{ ...account, guard: { share: 20 } }, "guard.share", /out of range/, /from 0 to 1/],
-    [{ ...account, guard: { count: "many" } }, "guard.count", /a string/, /at least 1/],
-    [{ ...account, plugins: [{}] }, "plugins[0]", /not a plugin/, /Plugin\.make/],
-    [{ ...account, plugins: [Plugin.make("idle")] }, "plugins[0]", /has no handler/, /\.on/],
-    [{ ...account, plugins: [quiet, quiet] }, "plugins[1]", /"quiet" is listed twice/, /Rename/],
-    [
-      { ...account, store: "postgres://u:pl4in-s3cret@h/d" },
-      "store",
-      /contains a password/,
-      /secret\("DATABASE_URL"\)/
-    ],
-    [{ ...account, retention: "long" }, "retention", /not a duration/, /unit/],
-    [{ ...account, http: { port: 70000 } }, "http.port", /not a port/, /65535/],
-    [{ ...account, http: { token: "pl4in-s3cret" } }, "http.token", /must not contain/, /secret/],
-    [{ ...account, kafka: { topic: "t" } }, "kafka.brokers", /does not name a broker/, /KAFKA_BROKERS/],
-    [{ ...account, kafka: { brokers: "b:1" } }, "kafka.brokers", /a string/, /list/],
-    [{ ...account, kafka: { brokers: ["b:1"], ssl: "yes" } }, "kafka.ssl", /not allowed/, /true/],
-    [{ ...account, kafka: { brokers: ["b:1"], partitions: 0 } }, "kafka.partitions", /out of range/, /1 to 1000/],
-    [{ ...account, kafka: { brokers: ["b:1"], partitions: 1.5 } }, "kafka.partitions", /whole/, /1 to 1000/],
-    [{ ...account, kafka: { brokers: ["b:1"], compression: "brotli" } }, "kafka.compression", /not allowed/, /zstd/],
-    [{ ...account, kafka: { brokers: ["b:1"], driver: "librdkafka" } }, "kafka.driver", /not allowed/, /platformatic/],
-    [{ ...account, kafka: { brokers: ["b:1"], state: 1 } }, "kafka.state", /a number/, /true or false/],
-    [
-      { ...account, kafka: { brokers: ["b:1"], sasl: { username: "u" } } },
-      "kafka.sasl.password",
-      /not set/,
-      /together/
-    ],
-    [{ ...account, log: { level: "loud" } }, "log.level", /not allowed/, /debug/]
+    [`models["ats.tag"].redact["/name"]`, redacting("/name", "hash"), /needs a key/, /ROLLCALL_REDACT_KEY/],
+    ["guard.deletes", { guard: { deletes: 1 } }, /is unknown/, /count/],
+    ["guard.share", { guard: { share: 20 } }, /out of range/, /from 0 to 1/],
+    ["guard.count", { guard: { count: "many" } }, /a string/, /at least 1/],
+    ["plugins[0]", { plugins: [{}] }, /not a plugin/, /Plugin\.make/],
+    ["plugins[0]", { plugins: [Plugin.make("idle")] }, /has no handler/, /\.on/],
+    ["plugins[1]", { plugins: [quiet, quiet] }, /"quiet" is listed twice/, /Rename/],
+    ["store", { store: "postgres://u:pl4in-s3cret@h/d" }, /contains a password/, /secret\("DATABASE_URL"\)/],
+    ["retention", { retention: "long" }, /not a duration/, /unit/],
+    ["http.port", { http: { port: 70000 } }, /not a port/, /65535/],
+    ["http.token", { http: { token: "pl4in-s3cret" } }, /must not contain/, /secret/],
+    ["kafka.brokers", { kafka: { topic: "t" } }, /does not name a broker/, /KAFKA_BROKERS/],
+    ["kafka.brokers", { kafka: { brokers: "b:1" } }, /a string/, /list/],
+    ["kafka.partitions", { kafka: { brokers: ["b:1"], partitions: 0 } }, /out of range/, /1 to 1000/],
+    ["kafka.compression", { kafka: { brokers: ["b:1"], compression: "brotli" } }, /not allowed/, /zstd/],
+    ["kafka.state", { kafka: { brokers: ["b:1"], state: 1 } }, /a number/, /true or false/]
   ]
-  for (const [value, path, message, hint] of table) {
-    it.effect(`${JSON.stringify(value)} is a fault with its location and a hint`, () =>
+  it.effect.each(table)(
+    "at %s, %o is a fault with its location and a hint",
+    ([path, value, message, hint]) =>
       Effect.gen(function*() {
-        const result = yield* both(value)
+        const isObject = typeof value === "object" && !Array.isArray(value)
+        const result = yield* both(isObject ? { accounts: { eu }, ...value } : value)
         const where = path === "" ? fileName : `${fileName}, ${path}`
         const found = Result.isFailure(result)
           ? result.failure.faults.find((fault) => fault.where === where)
@@ -335,8 +243,8 @@ describe("Config from a file", () => {
         assert.match(found?.message ?? "none", message)
         assert.match(found?.hint ?? "none", hint)
         assert.notInclude(JSON.stringify(result), "pl4in-s3cret")
-      }))
-  }
+      })
+  )
 
   it.effect("a promise or a map is a fault, because its settings, such as rules of redaction, would have no effect", () =>
     Effect.gen(function*() {
@@ -357,13 +265,7 @@ describe("Config from a file", () => {
   it.effect("settings are not reported as missing if the file cannot be loaded", () =>
     Effect.gen(function*() {
       const fault = { where: fileName, message: "cannot be loaded", hint: "Correct it" }
-      const result = yield* loadEnvironment.pipe(
-        Effect.map((input) => Config.check({ ...input, faults: [fault] })),
-        Effect.provideService(
-          ConfigProvider.ConfigProvider,
-          ConfigProvider.fromEnvRecord({ ROLLCALL_HTTP_PORT: "x" })
-        )
-      )
+      const result = Config.check({ ...yield* loaded({ ROLLCALL_HTTP_PORT: "x" }), faults: [fault] })
       assert(Result.isFailure(result))
       assert.deepStrictEqual(result.failure.faults.map(({ where }) => where), [fileName, "ROLLCALL_HTTP_PORT"])
     }))

@@ -1,37 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { complete as load, directory, faultsIn, settingsOf } from "../../test/support/config/Checked.ts"
 import * as Config from "./Config.ts"
-import { loadEnvironment } from "./RawConfig.ts"
 
-const account = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KEY: "s3cret-key" }
 const long = "0123456789abcdef0123456789abcdef"
 const other = "fedcba9876543210fedcba9876543210"
 const open = { ROLLCALL_HTTP_HOST: "0.0.0.0", ROLLCALL_ALLOW_PLAINTEXT: "http" }
 
-const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-test-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-)
-
-const load = (variables: Record<string, string>) =>
-  loadEnvironment.pipe(
-    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({ ...account, ...variables }))
-  )
-
-const httpOf = (variables: Record<string, string>) =>
-  Effect.map(load(variables), (raw) => Result.getOrThrow(Config.check(raw)).http)
+const httpOf = (variables: Record<string, string>) => Effect.map(settingsOf(variables), ({ http }) => http)
 
 const faultsOf = (variables: Record<string, string>) =>
-  Effect.map(load(variables), (raw) => {
-    const result = Config.check(raw)
-    return Result.isFailure(result) ? result.failure.faults.map(({ message, where }) => `${where} ${message}`) : []
-  })
+  Effect.map(load(variables), (raw) => faultsIn(raw).map(({ message, where }) => `${where} ${message}`))
 
 describe("the settings of the operating API", () => {
   it.effect("beyond loopback a token of less than 32 characters is a fault that does not quote it (I11)", () =>

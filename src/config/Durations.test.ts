@@ -1,12 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Duration, Effect, Option, Result, Schema } from "effect"
+import { Duration, Effect, Option, Schema } from "effect"
+import { settingsOf } from "../../test/support/config/Checked.ts"
 import * as Retry from "../delivery/engine/Retry.ts"
 import { parseDuration, toDuration } from "../domain/DurationText.ts"
 import { SpreadDuration } from "../http/contract/DeadLetterApi.ts"
 import * as Plugin from "../plugin/Plugin.ts"
-import * as Config from "./Config.ts"
 import { parseShortDuration } from "./ConfigValue.ts"
-import { loadEnvironment } from "./RawConfig.ts"
 
 const texts = ["200 milliseconds", "1 millisecond", "200 millis", "0.5 seconds", "2 minutes", "1 hour", "1 week"]
 
@@ -30,16 +29,7 @@ describe("a duration", () => {
 
   it.effect("of milliseconds is accepted in the configuration, on the command line and over HTTP", () =>
     Effect.gen(function*() {
-      const input = yield* Effect.provideService(
-        loadEnvironment,
-        ConfigProvider.ConfigProvider,
-        ConfigProvider.fromEnvRecord({
-          ROLLCALL_API_URL: "https://a/v1",
-          ROLLCALL_API_KEY: "k",
-          ROLLCALL_RETRY_BASE: "200 milliseconds"
-        })
-      )
-      const { retryBase } = Result.getOrThrow(Config.check(input))
+      const { retryBase } = yield* settingsOf({ ROLLCALL_RETRY_BASE: "200 milliseconds" })
       assert.strictEqual(Duration.toMillis(retryBase), 200)
       assert.deepStrictEqual(Option.map(parseShortDuration("200 milliseconds"), Duration.toMillis), Option.some(200))
       assert.strictEqual(Schema.decodeUnknownSync(SpreadDuration)("200 milliseconds"), "200 milliseconds")

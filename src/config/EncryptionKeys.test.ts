@@ -1,35 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { randomBytes } from "node:crypto"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { complete, directory } from "../../test/support/config/Checked.ts"
 import * as Config from "./Config.ts"
-import { loadEnvironment } from "./RawConfig.ts"
 
 const newKey = () => randomBytes(32).toString("base64")
 
-/** The settings with this text in the file of keys. */
+/** The configuration with this text in the file of keys. */
 const withKeys = Effect.fnUntraced(function*(text: string) {
-  const directory = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-keys-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-  )
-  const file = join(directory, "keys")
+  const file = join(yield* directory, "keys")
   writeFileSync(file, text)
-  const variables = {
-    ROLLCALL_API_URL: "https://api.example.com/v1",
-    ROLLCALL_API_KEY: "k",
-    ROLLCALL_ENCRYPTION_KEY_FILE: file
-  }
-  const environment = yield* Effect.provideService(
-    loadEnvironment,
-    ConfigProvider.ConfigProvider,
-    ConfigProvider.fromEnvRecord(variables)
-  )
-  return Config.check({ ...environment, file: { name: "rollcall.config.ts", value: undefined }, faults: [] })
+  return Config.check(yield* complete({ ROLLCALL_ENCRYPTION_KEY_FILE: file }))
 }, Effect.scoped)
 
 describe("encryptionKey", () => {

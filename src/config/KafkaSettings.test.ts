@@ -46,48 +46,24 @@ describe("the settings of Kafka", () => {
     assert.isTrue(Result.isFailure(alone({ brokers: ["localhost:9092"], topic: "hr.{modl}" })))
   })
 
-  for (const brokers of [["kafka-1.example.com:9092"], ["localhost:9092", "10.0.0.7:9092"], ["[fe80::1]:9092"]]) {
-    it(`plaintext to ${brokers.join(", ")} is a fault that names the setting which allows it`, () => {
+  it.each([[["kafka-1.example.com:9092"]], [["localhost:9092", "10.0.0.7:9092"]], [["[fe80::1]:9092"]]])(
+    "plaintext to %o is a fault that names the setting which allows it",
+    (brokers) => {
       const [fault, ...others] = faultsOf({ brokers })
       assert.isEmpty(others)
       assert.strictEqual(fault?.where, "rollcall.config.ts, kafka.brokers")
       assert.include(fault?.message, `names ${brokers.at(-1)}, and encryption is off: personal data`)
       assert.include(fault?.hint, "KAFKA_SSL=true")
       assert.include(fault?.hint, "add kafka to ROLLCALL_ALLOW_PLAINTEXT")
-    })
-  }
+      assert.lengthOf(faultsOf({ brokers }, {}, { allowPlaintext: ["api", "postgres"] }), 1)
+    }
+  )
 
   it("a broker without a port that exists is a fault", () => {
-    for (
-      const broker of [
-        "localhost",
-        "localhost:0",
-        "localhost:70000",
-        "[::1]:65536",
-        "[1::2::3]:9092",
-        "[localhost]:9092",
-        "::1:9092"
-      ]
-    ) {
+    const wrong = "localhost localhost:0 localhost:70000 [::1]:65536 [1::2::3]:9092 [localhost]:9092 ::1:9092"
+    for (const broker of wrong.split(" ")) {
       assert.include(faultsOf({ brokers: [broker] })[0]?.message, `"${broker}" is not a broker address`)
     }
-  })
-
-  it("the address of a registry with a query or a fragment is a fault, because paths are appended to it", () => {
-    for (const end of ["?tenant=a", "/#x"]) {
-      const schemaRegistry = { url: `https://registry.example.com${end}` }
-      const [fault] = faultsOf({ brokers: ["localhost:9092"], schemaRegistry })
-      assert.strictEqual(fault?.where, "rollcall.config.ts, kafka.schemaRegistry.url")
-    }
-  })
-
-  it("a fault names each setting, even one with a long name", () => {
-    const [fault] = faultsOf({ brokers: ["localhost:9092"], replicationFactor: 0 })
-    assert.strictEqual(fault?.where, "rollcall.config.ts, kafka.replicationFactor")
-  })
-
-  it("plaintext beyond this machine is a fault if only another kind of connection may be unencrypted", () => {
-    assert.lengthOf(faultsOf(remote, {}, { allowPlaintext: ["api", "postgres"] }), 1)
   })
 
   it("a login without encryption beyond this machine is a fault, whatever the mechanism", () => {
@@ -154,15 +130,13 @@ describe("the settings of Kafka", () => {
     [{ ...endpoint, tokenUrl: "https://u:p4ss@id.example.com/" }, "tokenUrl", /login/, /clientSecret/],
     [{ ...endpoint, tokenUrl: "id.example.com" }, "tokenUrl", /not the address/, /https/]
   ]
-  for (const [sasl, where, message, hint] of table) {
-    it(`${JSON.stringify(sasl)} is a fault with its location and a hint`, () => {
-      const faults = faultsOf({ ...remote, ssl: true, sasl })
-      const found = faults.find((fault) => fault.where === `rollcall.config.ts, kafka.sasl.${where}`)
-      assert.match(found?.message ?? JSON.stringify(faults), message)
-      assert.match(found?.hint ?? "", hint)
-      assert.notMatch(JSON.stringify(faults), /p4ss/)
-    })
-  }
+  it.each(table)("%o is a fault with its location and a hint", (sasl, where, message, hint) => {
+    const faults = faultsOf({ ...remote, ssl: true, sasl })
+    const found = faults.find((fault) => fault.where === `rollcall.config.ts, kafka.sasl.${where}`)
+    assert.match(found?.message ?? JSON.stringify(faults), message)
+    assert.match(found?.hint ?? "", hint)
+    assert.notMatch(JSON.stringify(faults), /p4ss/)
+  })
 
   const ssl = true
   const registry = { url: "https://registry.example.com", username: "u", password: secret("KAFKA_SASL_PASSWORD") }
@@ -170,6 +144,9 @@ describe("the settings of Kafka", () => {
     [{ format: "avro" }, "format", /not allowed/, /cloudevents, debezium/],
     [{ tombstones: false }, "tombstones", /no effect/, /debezium/],
     [{ schemaRegistry: { ...registry, url: undefined } }, "schemaRegistry.url", /not set/, /address/],
+    [{ schemaRegistry: { url: "https://registry.example.com?tenant=a" } }, "schemaRegistry.url", /query/, /appended/],
+    [{ schemaRegistry: { url: "https://registry.example.com/#x" } }, "schemaRegistry.url", /fragment/, /appended/],
+    [{ replicationFactor: 0 }, "replicationFactor", /out of range/, /from 1 to 100/],
     [{ schemaRegistry: { ...registry, url: "registry" } }, "schemaRegistry.url", /not the address/, /https/],
     [
       { schemaRegistry: { ...registry, url: "http://registry.example.com" } },
@@ -187,16 +164,14 @@ describe("the settings of Kafka", () => {
     [{ schemaRegistry: registry, topic: "hr" }, "topic", /no \{model\}/, /Add \{model\}/],
     [{ schemaRegistry: { ...registry, token: "t" } }, "schemaRegistry.token", /unknown/, /Known properties/]
   ]
-  for (const [kafka, where, message, hint] of kafkaTable) {
-    it(`kafka: ${JSON.stringify(kafka)} is a fault with its location and a hint`, () => {
-      const [found, ...others] = faultsOf({ ...remote, ssl, ...kafka })
-      assert.deepStrictEqual(others, [])
-      assert.strictEqual(found?.where, `rollcall.config.ts, kafka.${where}`)
-      assert.match(found?.message ?? "", message)
-      assert.match(found?.hint ?? "", hint)
-      assert.notMatch(JSON.stringify(found), /p4ss/)
-    })
-  }
+  it.each(kafkaTable)("kafka: %o is a fault with its location and a hint", (kafka, where, message, hint) => {
+    const [found, ...others] = faultsOf({ ...remote, ssl, ...kafka })
+    assert.deepStrictEqual(others, [])
+    assert.strictEqual(found?.where, `rollcall.config.ts, kafka.${where}`)
+    assert.match(found?.message ?? "", message)
+    assert.match(found?.hint ?? "", hint)
+    assert.notMatch(JSON.stringify(found), /p4ss/)
+  })
 
   it("a registry needs no login, and its password is not in the settings' text", () => {
     assert.isNull(kafkaOf({ ...remote, ssl, schemaRegistry: { url: "http://127.0.0.1:8081" } })?.schemaRegistry?.login)

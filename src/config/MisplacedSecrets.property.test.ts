@@ -1,10 +1,11 @@
 /** A secret in the wrong place of the configuration is not quoted in any message. */
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Result, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
+import { complete } from "../../test/support/config/Checked.ts"
 import { runs } from "../../test/support/Runs.ts"
 import * as Config from "./Config.ts"
 import { secret } from "./ConfigFile.ts"
-import { loadEnvironment } from "./RawConfig.ts"
+import type { RawConfig } from "./RawConfig.ts"
 import { variableNames } from "./Variables.ts"
 
 const alphabet = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"]
@@ -12,17 +13,8 @@ const Key = Schema.Array(Schema.Literals(alphabet)).check(Schema.isMinLength(20)
 /** A secret in the forms in which people have one. */
 const forms = Schema.Literals(["sk_live_", "Bearer ", "postgres://u:", "https://u:", "-----BEGIN ", "a=b&k=", ""])
 
-const complete = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KEY: "k" }
-
-const faultsOf = (variables: Record<string, string>, file?: unknown) =>
-  loadEnvironment.pipe(
-    Effect.map((input) =>
-      Config.check(file === undefined ? input : { ...input, file: { name: "rollcall.config.ts", value: file } })
-    ),
-    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({ ...complete, ...variables }))
-  )
-
-const assertUnquoted = (checked: Effect.Success<ReturnType<typeof faultsOf>>, key: string) => {
+const assertUnquoted = (input: RawConfig, key: string) => {
+  const checked = Config.check(input)
   if (Result.isSuccess(checked)) return
   assert.notInclude(JSON.stringify(checked.failure.faults).toLowerCase(), key.toLowerCase())
   assert.notInclude(checked.failure.message.toLowerCase(), key.toLowerCase())
@@ -59,10 +51,10 @@ describe("a secret", () => {
         const key = parts.join("")
         const text = written(form, key)
         for (const name of variableNames) {
-          assertUnquoted(yield* faultsOf({ [name]: text, ROLLCALL_HTTP_READ_TOKEN: "r" }), key)
-          assertUnquoted(yield* faultsOf({ [name]: `${text},${text}` }), key)
-          assertUnquoted(yield* faultsOf({ [name]: "", [`${name}_FILE`]: text }), key)
-          assertUnquoted(yield* faultsOf({ [name]: "", [`${name}_FILE`]: `/${text}` }), key)
+          assertUnquoted(yield* complete({ [name]: text, ROLLCALL_HTTP_READ_TOKEN: "r" }), key)
+          assertUnquoted(yield* complete({ [name]: `${text},${text}` }), key)
+          assertUnquoted(yield* complete({ [name]: "", [`${name}_FILE`]: text }), key)
+          assertUnquoted(yield* complete({ [name]: "", [`${name}_FILE`]: `/${text}` }), key)
         }
       }),
     { arbitrary: { runs: runs(7) } }
@@ -74,7 +66,7 @@ describe("a secret", () => {
     ([parts, form]) =>
       Effect.gen(function*() {
         const key = parts.join("")
-        for (const place of places) assertUnquoted(yield* faultsOf({}, place(written(form, key))), key)
+        for (const place of places) assertUnquoted(yield* complete({}, place(written(form, key))), key)
       }),
     { arbitrary: { runs: 20 } }
   )

@@ -1,20 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Result } from "effect"
+import { Effect, Result } from "effect"
+import { complete } from "../../test/support/config/Checked.ts"
 import * as Config from "./Config.ts"
 import { isLoopback } from "./Plaintext.ts"
-import { loadEnvironment } from "./RawConfig.ts"
 
-const complete = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KEY: "s3cret-key" }
-
-const faultsOf = (variables: Record<string, string>, file: unknown = undefined) =>
-  loadEnvironment.pipe(
-    Effect.map((input) => Config.check(file === undefined ? input : { ...input, file: { name: "file", value: file } })),
-    Effect.map((result) => Result.isFailure(result) ? result.failure.faults : result.success.telemetryFaults),
-    Effect.provideService(
-      ConfigProvider.ConfigProvider,
-      ConfigProvider.fromEnvRecord({ ...complete, ...variables })
-    )
-  )
+/** Mistakes that stop the start, or because of which something is not exported. */
+const faultsOf = (variables: Record<string, string>, file?: unknown) =>
+  Effect.map(complete(variables, file), (raw) => {
+    const result = Config.check(raw)
+    return Result.isFailure(result) ? result.failure.faults : result.success.telemetryFaults
+  })
 
 const api = (url: string) => ({ ROLLCALL_API_URL: url })
 const database = (rest: string) => ({ DATABASE_URL: `postgres://u:p4ss@${rest}` })
@@ -36,16 +31,17 @@ describe("a connection to another machine", () => {
     [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://collector:4318/" }, /add otlp to ROLLCALL_ALLOW_PLAINTEXT/],
     [{ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://10.0.0.9/", ROLLCALL_ALLOW_PLAINTEXT: "http" }, /Use https/]
   ]
-  for (const [variables, hint] of refused) {
-    it.effect(`is refused with ${JSON.stringify(variables)}, because it is not encrypted`, () =>
+  it.effect.each(refused)(
+    "is refused with %o, because it is not encrypted",
+    ([variables, hint]) =>
       Effect.gen(function*() {
         const [fault, ...others] = yield* faultsOf(variables)
         assert.deepStrictEqual(others, [])
         assert.match(fault?.message ?? "none", /unencrypted/)
         assert.match(fault?.hint ?? "none", hint)
         assert.notInclude(JSON.stringify(fault), "p4ss")
-      }))
-  }
+      })
+  )
 
   const accepted: ReadonlyArray<Record<string, string>> = [
     api("http://localhost:4010/v1"),
@@ -66,18 +62,16 @@ describe("a connection to another machine", () => {
     { OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector" },
     { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318", ROLLCALL_ALLOW_PLAINTEXT: "otlp" }
   ]
-  for (const variables of accepted) {
-    it.effect(`is accepted with ${JSON.stringify(variables)}`, () =>
-      Effect.gen(function*() {
-        assert.deepStrictEqual(yield* faultsOf(variables), [])
-      }))
-  }
+  it.effect.each(accepted)("is accepted with %o", (variables) =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* faultsOf(variables), [])
+    }))
 
   it.effect("is refused for every account of the file, and allowed there by allowPlaintext", () =>
     Effect.gen(function*() {
       const file = { accounts: { eu: { url: "http://eu.example.com/v1", key: { secret: "ROLLCALL_API_KEY" } } } }
       const [fault] = yield* faultsOf({ ROLLCALL_API_URL: "" }, file)
-      assert.strictEqual(fault?.where, "file, accounts.eu.url")
+      assert.strictEqual(fault?.where, "rollcall.config.ts, accounts.eu.url")
       assert.deepStrictEqual(yield* faultsOf({ ROLLCALL_API_URL: "" }, { ...file, allowPlaintext: ["api"] }), [])
     }))
 

@@ -1,29 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import * as Result from "effect/Result"
+import { faultsOf, settingsOf } from "../../test/support/config/Checked.ts"
 import { proxyFor } from "../network/Proxies.ts"
-import * as Config from "./Config.ts"
-import { loadEnvironment } from "./RawConfig.ts"
-
-const complete = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KEY: "s3cret-key" }
-
-const checked = (variables: Readonly<Record<string, string>>, file?: object) =>
-  Effect.map(
-    loadEnvironment,
-    (raw) => Config.check(file === undefined ? raw : { ...raw, file: { name: "rollcall.config.ts", value: file } })
-  ).pipe(
-    Effect.provideService(
-      ConfigProvider.ConfigProvider,
-      ConfigProvider.fromEnvRecord({ ...complete, ...variables })
-    )
-  )
 
 /** The proxies of requests to https, of the account and of everything else. */
 const proxiesOf = (variables: Readonly<Record<string, string>>, file?: object) =>
-  Effect.map(checked(variables, file), (result) => {
-    const { accounts, proxies } = Result.getOrThrow(result)
+  Effect.map(settingsOf(variables, file), ({ accounts, proxies }) => {
     const own = accounts["default"]?.proxies ?? proxies
     return [own, proxies].map((each) => {
       const proxy = proxyFor("https://api.example.com", each)
@@ -32,8 +15,8 @@ const proxiesOf = (variables: Readonly<Record<string, string>>, file?: object) =
   })
 
 describe("the proxy", () => {
-  for (
-    const [variables, proxy] of [
+  it.effect.each(
+    [
       [{}, null],
       [{ HTTP_PROXY: "http://proxy:3128" }, null],
       [{ HTTPS_PROXY: "http://proxy:3128" }, "http://proxy:3128/"],
@@ -44,10 +27,11 @@ describe("the proxy", () => {
       [{ HTTPS_PROXY: "http://proxy:3128", NO_PROXY: "localhost,.example.com" }, null],
       [{ HTTPS_PROXY: "http://proxy:3128", NO_PROXY: "example.com", no_proxy: "other" }, "http://proxy:3128/"]
     ] as const
-  ) {
-    it.effect(`for https is ${proxy} with ${JSON.stringify(variables)}`, () =>
-      Effect.map(proxiesOf(variables), (proxies) => assert.deepStrictEqual(proxies, [proxy, proxy])))
-  }
+  )(
+    "for https with %o is %s",
+    ([variables, proxy]) =>
+      Effect.map(proxiesOf(variables), (proxies) => assert.deepStrictEqual(proxies, [proxy, proxy]))
+  )
 
   it.effect("of an account takes precedence over that of the environment and its exceptions, or switches it off", () =>
     Effect.gen(function*() {
@@ -72,14 +56,12 @@ describe("the proxy", () => {
           "http://user:p4ss@proxy:3128/path"
         ]
       ) {
-        const result = yield* checked({ HTTPS_PROXY: text })
-        const [fault] = Result.isFailure(result) ? result.failure.faults : []
+        const [fault] = yield* faultsOf({ HTTPS_PROXY: text })
         assert.strictEqual(fault?.where, "HTTPS_PROXY")
         assert.match(fault?.message ?? "", /is not the address of an HTTP proxy|has a login that cannot be decoded/)
         assert.notInclude(JSON.stringify(fault), "p4ss")
       }
-      const inFile = yield* checked({}, { accounts: { default: { proxy: "http://user:p4ss@proxy:3128" } } })
-      const [fault] = Result.isFailure(inFile) ? inFile.failure.faults : []
+      const [fault] = yield* faultsOf({}, { accounts: { default: { proxy: "http://user:p4ss@proxy:3128" } } })
       assert.deepInclude(fault, {
         where: "rollcall.config.ts, accounts.default.proxy",
         message: "contains a login"

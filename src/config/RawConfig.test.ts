@@ -1,20 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Redacted } from "effect"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { Effect, Redacted } from "effect"
+import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { loadEnvironment, type SecretValue } from "./RawConfig.ts"
-
-const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-test-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-)
+import { directory, loaded } from "../../test/support/config/Checked.ts"
+import type { SecretValue } from "./RawConfig.ts"
 
 const apiKey = (variables: Record<string, string>) =>
-  loadEnvironment.pipe(
-    Effect.map(({ secrets }) => secrets.get("ROLLCALL_API_KEY")),
-    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(variables))
-  )
+  Effect.map(loaded(variables), ({ secrets }) => secrets.get("ROLLCALL_API_KEY"))
 
 const found = (secret: SecretValue | string | undefined): SecretValue =>
   typeof secret === "object" ? secret : assert.fail(`no secret: ${secret}`)

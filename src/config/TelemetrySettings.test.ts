@@ -1,47 +1,32 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as ConfigProvider from "effect/ConfigProvider"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
-import { mkdtempSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import * as Config from "./Config.ts"
-import { loadEnvironment } from "./RawConfig.ts"
+import { directory, settingsOf } from "../../test/support/config/Checked.ts"
 
-const complete = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KEY: "s3cret-key" }
-
-const checked = (variables: Record<string, string>) =>
-  Effect.map(loadEnvironment, Config.check).pipe(
-    Effect.provideService(
-      ConfigProvider.ConfigProvider,
-      ConfigProvider.fromEnvRecord({ ...complete, ...variables })
-    )
-  )
-const settingsOf = (variables: Record<string, string>) =>
-  Effect.map(checked(variables), (result) => Result.getOrThrow(result).telemetry)
+const telemetryOf = (variables: Record<string, string>) =>
+  Effect.map(settingsOf(variables), ({ telemetry }) => telemetry)
 const faultsOf = (variables: Record<string, string>) =>
-  Effect.map(checked(variables), (result) => Result.getOrThrow(result).telemetryFaults)
+  Effect.map(settingsOf(variables), ({ telemetryFaults }) => telemetryFaults)
 
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector.example.com/otlp/" }
 
 describe("the export over OTLP", () => {
-  for (
-    const variables of [
-      {},
-      { OTEL_SERVICE_NAME: "hr", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc", OTEL_TRACES_SAMPLER: "nonsense" },
-      { ...endpoint, OTEL_SDK_DISABLED: "true", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" },
-      { ...endpoint, OTEL_TRACES_EXPORTER: "none", OTEL_METRICS_EXPORTER: "none" },
-      { OTEL_EXPORTER_OTLP_ENDPOINT: "" }
-    ]
-  ) {
-    it.effect(`is off with ${JSON.stringify(variables)}, and no other value is checked`, () =>
-      Effect.map(settingsOf(variables), (settings) => assert.isNull(settings)))
-  }
+  it.effect.each([
+    {},
+    { OTEL_SERVICE_NAME: "hr", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc", OTEL_TRACES_SAMPLER: "nonsense" },
+    { ...endpoint, OTEL_SDK_DISABLED: "true", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" },
+    { ...endpoint, OTEL_TRACES_EXPORTER: "none", OTEL_METRICS_EXPORTER: "none" },
+    { OTEL_EXPORTER_OTLP_ENDPOINT: "" }
+  ])(
+    "is off with %o, and no other value is checked",
+    (variables: Record<string, string>) => Effect.map(telemetryOf(variables), (settings) => assert.isNull(settings))
+  )
 
   it.effect("has the standard addresses, and the defaults of OpenTelemetry", () =>
     Effect.gen(function*() {
-      const { metrics, service, traces } = (yield* settingsOf(endpoint))!
+      const { metrics, service, traces } = (yield* telemetryOf(endpoint))!
       assert.strictEqual(service, "rollcall")
       assert.strictEqual(traces?.url, "https://collector.example.com/otlp/v1/traces")
       assert.strictEqual(metrics?.url, "https://collector.example.com/otlp/v1/metrics")
@@ -54,17 +39,17 @@ describe("the export over OTLP", () => {
 
   it.effect("of a single signal is switched on by its exporter or its address, which is used as it is", () =>
     Effect.gen(function*() {
-      const byExporter = yield* settingsOf({ OTEL_TRACES_EXPORTER: "otlp" })
+      const byExporter = yield* telemetryOf({ OTEL_TRACES_EXPORTER: "otlp" })
       assert.strictEqual(byExporter?.traces?.url, "http://localhost:4318/v1/traces")
       assert.isNull(byExporter?.metrics)
-      const byAddress = yield* settingsOf({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "https://m.example.com/api/push" })
+      const byAddress = yield* telemetryOf({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "https://m.example.com/api/push" })
       assert.strictEqual(byAddress?.metrics?.url, "https://m.example.com/api/push")
       assert.isNull(byAddress?.traces)
     }))
 
   it.effect("takes the variables of a signal before the general ones", () =>
     Effect.gen(function*() {
-      const { metrics, traces } = (yield* settingsOf({
+      const { metrics, traces } = (yield* telemetryOf({
         ...endpoint,
         OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
         OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "http/protobuf",
@@ -85,15 +70,16 @@ describe("the export over OTLP", () => {
   it.effect("has the name and the attributes of the resource; OTEL_SERVICE_NAME comes before them", () =>
     Effect.gen(function*() {
       const attributes = "service.name=hr,team=caf%C3%A9,service.instance.id=pod-1"
-      const { attributes: found, service } = (yield* settingsOf({ ...endpoint, OTEL_RESOURCE_ATTRIBUTES: attributes }))!
+      const { attributes: found, service } =
+        (yield* telemetryOf({ ...endpoint, OTEL_RESOURCE_ATTRIBUTES: attributes }))!
       assert.strictEqual(service, "hr")
       assert.deepStrictEqual(found, { team: "café", "service.instance.id": "pod-1" })
       const named = { ...endpoint, OTEL_RESOURCE_ATTRIBUTES: attributes, OTEL_SERVICE_NAME: "own" }
-      assert.strictEqual((yield* settingsOf(named))?.service, "own")
+      assert.strictEqual((yield* telemetryOf(named))?.service, "own")
     }))
 
-  for (
-    const [sampler, arg, share, continues] of [
+  it.effect.each(
+    [
       ["always_on", undefined, 1, true],
       ["always_off", undefined, 0, false],
       ["traceidratio", "0.25", 0.25, true],
@@ -102,60 +88,45 @@ describe("the export over OTLP", () => {
       ["parentbased_traceidratio", "1e-3", 0.001, true],
       ["parentbased_traceidratio", undefined, 1, true]
     ] as const
-  ) {
-    it.effect(`records the share of traces of ${sampler} with ${arg ?? "no argument"}`, () =>
+  )(
+    "records the share of traces of %s with the argument %s",
+    ([sampler, arg, share, continues]) =>
       Effect.gen(function*() {
         const variables = arg === undefined ? {} : { OTEL_TRACES_SAMPLER_ARG: arg }
-        const settings = yield* settingsOf({ ...endpoint, OTEL_TRACES_SAMPLER: sampler, ...variables })
+        const settings = yield* telemetryOf({ ...endpoint, OTEL_TRACES_SAMPLER: sampler, ...variables })
         assert.deepInclude(settings?.traces, { share, continues })
-      }))
-  }
+      })
+  )
 
-  const faulty: ReadonlyArray<[variables: Record<string, string>, where: string, message: RegExp, hint: RegExp]> = [
-    [{ OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4317" }, "OTEL_EXPORTER_OTLP_ENDPOINT", /not the address/, /4318/],
-    [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "x" }, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", /not the address/, /https/],
+  /** The variable, its value, the message, the hint, and the other variables. */
+  const faulty: ReadonlyArray<readonly [name: string, value: string, message: RegExp, hint: RegExp, others?: object]> =
     [
-      { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "https://u:p4ss@c.example.com/" },
-      "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-      /login/,
-      /HEADERS/
-    ],
-    [
-      { ...endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" },
-      "OTEL_EXPORTER_OTLP_PROTOCOL",
-      /grpc/,
-      /http\/protobuf.*4318/
-    ],
-    [
-      { ...endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: "thrift" },
-      "OTEL_EXPORTER_OTLP_PROTOCOL",
-      /not allowed/,
-      /http\/json/
-    ],
-    [{ OTEL_TRACES_EXPORTER: "jaeger" }, "OTEL_TRACES_EXPORTER", /not allowed/, /otlp, none/],
-    [{ ...endpoint, OTEL_METRICS_EXPORTER: "prometheus" }, "OTEL_METRICS_EXPORTER", /not allowed/, /otlp, none/],
-    [{ ...endpoint, OTEL_TRACES_SAMPLER: "jaeger_remote" }, "OTEL_TRACES_SAMPLER", /not allowed/, /traceidratio/],
-    [{ ...endpoint, OTEL_SDK_DISABLED: "yes" }, "OTEL_SDK_DISABLED", /not allowed/, /true, false/],
-    [{ ...endpoint, OTEL_EXPORTER_OTLP_TIMEOUT: "10s" }, "OTEL_EXPORTER_OTLP_TIMEOUT", /not a time/, /milliseconds/],
-    [{ ...endpoint, OTEL_METRIC_EXPORT_INTERVAL: "0" }, "OTEL_METRIC_EXPORT_INTERVAL", /not a time/, /milliseconds/],
-    [{ ...endpoint, OTEL_BSP_SCHEDULE_DELAY: "-1" }, "OTEL_BSP_SCHEDULE_DELAY", /not a time/, /milliseconds/],
-    [{ ...endpoint, OTEL_EXPORTER_OTLP_HEADERS: "p4ss" }, "OTEL_EXPORTER_OTLP_HEADERS", /item 1/, /name=value/],
-    [{ ...endpoint, OTEL_EXPORTER_OTLP_HEADERS: "a=1,x y=p4ss" }, "OTEL_EXPORTER_OTLP_HEADERS", /item 2/, /percent/],
-    [
-      { ...endpoint, OTEL_EXPORTER_OTLP_HEADERS: "a=p4ss%0d%0ax" },
-      "OTEL_EXPORTER_OTLP_HEADERS",
-      /item 1/,
-      /name=value/
-    ],
-    [{ ...endpoint, OTEL_RESOURCE_ATTRIBUTES: "a=%zz" }, "OTEL_RESOURCE_ATTRIBUTES", /percent-encoded/, /name=value/]
-  ]
-  for (const [variables, where, message, hint] of faulty) {
-    it.effect(`is left out with a warning, and without a mistake that stops the start: ${JSON.stringify(variables)}`, () =>
+      ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317", /not the address/, /4318/, {}],
+      ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "x", /not the address/, /https/, {}],
+      ["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "https://u:p4ss@c.example.com/", /login/, /HEADERS/, {}],
+      ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", /grpc/, /http\/protobuf.*4318/],
+      ["OTEL_EXPORTER_OTLP_PROTOCOL", "thrift", /not allowed/, /http\/json/],
+      ["OTEL_TRACES_EXPORTER", "jaeger", /not allowed/, /otlp, none/, {}],
+      ["OTEL_METRICS_EXPORTER", "prometheus", /not allowed/, /otlp, none/],
+      ["OTEL_TRACES_SAMPLER", "jaeger_remote", /not allowed/, /traceidratio/],
+      ["OTEL_SDK_DISABLED", "yes", /not allowed/, /true, false/],
+      ["OTEL_EXPORTER_OTLP_TIMEOUT", "10s", /not a time/, /milliseconds/],
+      ["OTEL_METRIC_EXPORT_INTERVAL", "0", /not a time/, /milliseconds/],
+      ["OTEL_BSP_SCHEDULE_DELAY", "-1", /not a time/, /milliseconds/],
+      ["OTEL_EXPORTER_OTLP_HEADERS", "p4ss", /item 1/, /name=value/],
+      ["OTEL_EXPORTER_OTLP_HEADERS", "a=1,x y=p4ss", /item 2/, /percent/],
+      ["OTEL_EXPORTER_OTLP_HEADERS", "a=p4ss%0d%0ax", /item 1/, /name=value/],
+      ["OTEL_RESOURCE_ATTRIBUTES", "a=%zz", /percent-encoded/, /name=value/]
+    ]
+  it.effect.each(faulty)(
+    "is left out with a warning, and without a mistake that stops the start: %s=%s",
+    ([where, value, message, hint, others = endpoint]) =>
       Effect.gen(function*() {
+        const variables = { ...others, [where]: value }
         const faults = yield* faultsOf(variables)
         assert.deepStrictEqual([...new Set(faults.map((fault) => fault.where))], [where])
         assert.match(faults[0]!.message, message)
-        const settings = yield* settingsOf(variables)
+        const settings = yield* telemetryOf(variables)
         const isOf = { traces: /TRACES|SAMPLER|BSP/.test(where), metrics: /METRIC/.test(where) }
         const isShared = !isOf.traces && !isOf.metrics
         for (const signal of ["traces", "metrics"] as const) {
@@ -166,17 +137,18 @@ describe("the export over OTLP", () => {
         }
         assert.match(faults[0]!.hint, hint)
         assert.notInclude(JSON.stringify(faults), "p4ss")
-      }))
-  }
+      })
+  )
 
-  for (const arg of ["1.5", "-0.1", "half", "Infinity"]) {
-    it.effect(`is left out for traces with the share ${arg}`, () =>
+  it.effect.each(["1.5", "-0.1", "half", "Infinity"])(
+    "is left out for traces with the share %s",
+    (arg) =>
       Effect.gen(function*() {
         const sampler = { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: arg }
         const [fault] = yield* faultsOf({ ...endpoint, ...sampler })
         assert.strictEqual(fault?.where, "OTEL_TRACES_SAMPLER_ARG")
-      }))
-  }
+      })
+  )
 
   it.effect("with several mistakes has a warning for each", () =>
     Effect.gen(function*() {
@@ -190,9 +162,9 @@ describe("the export over OTLP", () => {
 
   it.effect("reads the headers from a file again for each export, and says why it cannot use them", () =>
     Effect.gen(function*() {
-      const file = join(mkdtempSync(join(tmpdir(), "rollcall-")), "headers")
+      const file = join(yield* directory, "headers")
       writeFileSync(file, "authorization=Bearer%20one\n")
-      const settings = yield* settingsOf({ ...endpoint, OTEL_EXPORTER_OTLP_HEADERS_FILE: file })
+      const settings = yield* telemetryOf({ ...endpoint, OTEL_EXPORTER_OTLP_HEADERS_FILE: file })
       const headers = settings!.traces!.headers
       assert.deepStrictEqual(yield* headers, { authorization: "Bearer one" })
       writeFileSync(file, "authorization=Bearer%20two\n")

@@ -111,9 +111,11 @@ describe("the OpenAPI document", () => {
     assert.notProperty(parameter("ats.application", "outcomes"), "deprecated")
   })
 
-  it("marks only the interviews as closed beta (U8)", () => {
+  it("marks only the interviews as closed beta; their response alone has no warnings (U8)", () => {
     const beta = operations.filter(({ operation }) => Reflect.get(operation, "x-beta") === true)
     assert.deepStrictEqual(beta.map(({ operation }) => operation.operationId), ["updateInterview"])
+    const withoutWarnings = operations.filter(({ operation }) => !JSON.stringify(operation).includes('"warnings"'))
+    assert.deepStrictEqual(withoutWarnings.map(({ operation }) => operation.operationId), ["updateInterview"])
   })
 
   it("names the permission of every endpoint for which the specification states one (U15)", () => {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { EmployeeForm } from "../../../src/api/Forms.ts"
 import { type Answer, type Client, withSandbox } from "./Client.ts"
-import { integration, mutate, pause, refused, row, since, succeeded } from "./Written.ts"
+import { mutate, pause, refused, row, since, succeeded } from "./Written.ts"
 
 describe("POST /hris/employees/form", () => {
   const optionOf = (form: EmployeeForm, key: string): string => {
@@ -96,19 +96,22 @@ describe("POST /hris/employees/form", () => {
     }))
 })
 
+interface Skill {
+  readonly id: string
+  readonly proficiency_scale: {
+    readonly id: string
+    readonly type: string
+    readonly min: number
+    readonly max: number
+    readonly step: number | null
+    readonly ordered_options?: ReadonlyArray<{ readonly id: string }>
+  }
+}
+
 /** One skill for each kind of proficiency scale. */
 const skillsByScale = async ({ get }: Client) => {
-  const skills = (await get("/hris/skills?page_size=250")).json.data.results as ReadonlyArray<{
-    readonly id: string
-    readonly proficiency_scale: {
-      readonly type: string
-      readonly min: number
-      readonly max: number
-      readonly step: number | null
-      readonly ordered_options?: ReadonlyArray<{ readonly id: string }>
-    }
-  }>
-  const find = (fits: (scale: (typeof skills)[number]["proficiency_scale"]) => boolean) =>
+  const skills = (await get("/hris/skills?page_size=250")).json.data.results as unknown as ReadonlyArray<Skill>
+  const find = (fits: (scale: Skill["proficiency_scale"]) => boolean) =>
     skills.find(({ proficiency_scale }) => fits(proficiency_scale)) ?? assert.fail("no such scale")
   return {
     stepped: find(({ step, type }) => type === "NUMERIC" && step !== null),
@@ -121,34 +124,25 @@ describe("POST /hris/staffing-entities/{id}/skills", () => {
   it.live("attaches a skill, updates its expectation, and makes the unchanged staffing entity match (U65)", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send } = client
-      const { continuous, stepped } = await skillsByScale(client)
+      const known = await skillsByScale(client)
+      /** A skill that no staffing entity has yet. */
+      const newSkill = ({ proficiency_scale: { id } }: Skill) =>
+        mutate(client, { op: "create", model: "hris.skill", links: { proficiency_scale: id } })
+      const [stepped, continuous] = [await newSkill(known.stepped), await newSkill(known.continuous)]
       const path = `/hris/staffing-entities/${ids.staffing_entity}/skills`
-      const { changed_at, skills } = await row(client, "/hris/staffing-entities", ids.staffing_entity)
-      for (const { skill_id } of skills as ReadonlyArray<{ skill_id: string }>) {
-        const entry = client.handle.world.writeContext(integration).records.find(
-          "hris.staffing_entity",
-          ids.staffing_entity
-        )
-          ?.many["skills"]?.find((row) => row.one["skill"]?.id === skill_id)
-        await mutate(client, {
-          op: "detach",
-          model: "hris.staffing_entity",
-          id: ids.staffing_entity,
-          path: "skills",
-          entry: entry?.id
-        })
-      }
+      const { changed_at } = await row(client, "/hris/staffing-entities", ids.staffing_entity)
       const expected = async () =>
         ((await row(client, "/hris/staffing-entities", ids.staffing_entity))["skills"] as ReadonlyArray<
           { skill_id: string; expected_proficiency: unknown }
-        >).map((entry) => [entry.skill_id, entry.expected_proficiency])
+        >).filter(({ skill_id }) => [stepped, continuous].includes(skill_id))
+          .map((entry) => [entry.skill_id, entry.expected_proficiency])
       const steps: ReadonlyArray<readonly [object, ReadonlyArray<unknown>]> = [
-        [{ skill_id: stepped.id, expected_proficiency: 3 }, [[stepped.id, { type: "NUMERIC", value: 3 }]]],
-        [{ skill_id: stepped.id, expected_proficiency: 4 }, [[stepped.id, { type: "NUMERIC", value: 4 }]]],
-        [{ skill_id: stepped.id }, [[stepped.id, null]]],
-        [{ skill_id: continuous.id, expected_proficiency: 0.125 }, [
-          [stepped.id, null],
-          [continuous.id, { type: "NUMERIC", value: 0.125 }]
+        [{ skill_id: stepped, expected_proficiency: 3 }, [[stepped, { type: "NUMERIC", value: 3 }]]],
+        [{ skill_id: stepped, expected_proficiency: 4 }, [[stepped, { type: "NUMERIC", value: 4 }]]],
+        [{ skill_id: stepped }, [[stepped, null]]],
+        [{ skill_id: continuous, expected_proficiency: 0.125 }, [
+          [stepped, null],
+          [continuous, { type: "NUMERIC", value: 0.125 }]
         ]]
       ]
       for (const [body, skills] of steps) {

@@ -1,21 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
+import { writeExamples } from "../../support/api/Examples.ts"
 import { withSandbox } from "./Client.ts"
 import { file, integration, mutate, pause, refused, row, since, succeeded } from "./Written.ts"
 
 describe("POST /ats/jobs/{id}/applications", () => {
+  const { candidate } = writeExamples.createApplication.body
   const body = {
-    candidate: {
-      first_name: "Radia",
-      last_name: "Perlman",
-      email_address: "radia@mail.example",
-      company: "Digital",
-      title: "Engineer",
-      phone_number: "+1 555 0100",
-      location: { city: "Boston", country: "US", state: "MA", zip_code: "02108" },
-      gender: "FEMALE",
-      availability_date: "2026-12-01",
-      salary_expectations: { period: "YEAR", amount: 90_000 }
-    },
+    candidate: { ...candidate, email_address: "radia@mail.example" },
     attachments: [{ ...file, type: "CV" }],
     screening_question_answers: [
       { question_id: "q-why", answer: "Because." },
@@ -32,9 +23,9 @@ describe("POST /ats/jobs/{id}/applications", () => {
       const application = answer.json.data
       assert.deepInclude(application, { outcome: "PENDING", job_id: ids.job, current_stage_id: ids.stage })
       assert.deepInclude(application["candidate"] as object, {
-        first_name: "Radia",
+        first_name: candidate.first_name,
         email_addresses: [{ email_address: "radia@mail.example", type: "PRIVATE" }],
-        company: "Digital",
+        company: candidate.company,
         tags: []
       })
       assert.deepInclude(

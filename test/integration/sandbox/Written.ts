@@ -15,8 +15,9 @@ export const refused = ({ json, status, text }: Answer, wanted: number, code = "
   assert.deepStrictEqual([status, json?.error?.code], [wanted, code], text)
 }
 export const mutate = async ({ control }: Client, act: object) => {
-  const { status, text } = await control("POST", "/mutations", { integration, ...act })
+  const { json, status, text } = await control("POST", "/mutations", { integration, ...act })
   assert.strictEqual(status, 200, text)
+  return String(json["id"])
 }
 /** Ids of a list's records that match `updated_after` of this moment. */
 export const since = async ({ get }: Client, path: string, moment: string) =>

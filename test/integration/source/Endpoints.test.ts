@@ -48,7 +48,7 @@ const paths: Record<WriteName, string> = {
 
 describe("a write over a real connection", () => {
   it.live.each(writeNames)(
-    "%s sends its body, key and integration, and returns the response (U4)",
+    "%s sends its body, key and integration, and returns the response (U4, U5)",
     (name) =>
       Effect.gen(function*() {
         const { layer, received } = yield* answering(writeExamples[name].data)

@@ -83,18 +83,13 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
           // idle sessions are as dead as those whose statements timed out
           const healed = yield* timed(store.transact(owner, tags, (tx) => tx.write([created("a")])))
           assert.isTrue(Exit.isSuccess(healed.exit))
-          assert.isBelow(healed.millis, 500)
-          for (let times = 0; times < 12; times++) {
-            const { exit, millis } = yield* timed(store.streams)
-            assert.isTrue(Exit.isSuccess(exit))
-            assert.isBelow(millis, 500)
-          }
+          for (let times = 0; times < 12; times++) yield* store.streams
+          assert.strictEqual(proxy.reused(), 0)
           assert.isNull(yield* store.outage)
           assert.deepStrictEqual((yield* store.readLog(all)).map(({ id }) => id), ["a"])
           assert.deepStrictEqual(lines, ["store unavailable", "store available again"])
         }).pipe(Effect.provide(layer))
-      },
-      40_000
+      }
     )
 
     for (const delivered of [true, false]) {
@@ -143,8 +138,7 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
         yield* Effect.sleep("6 seconds")
         yield* store.saveReaderPosition(owner, "relay", 1)
         assert.strictEqual(owner.epoch, 1)
-      }),
-    30_000
+      })
   )
 
   it.live("a long statement has its own, longer time limit", () =>
@@ -155,8 +149,8 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
       assert.isTrue(Exit.isSuccess(yield* Effect.exit(slow(1.5))))
       const { exit, millis } = yield* timed(slow(30))
       assert.isTrue(Exit.isFailure(exit))
-      assert.isBelow(millis, 4_500)
-    }), 20_000)
+      assert.isBelow(millis, 15_000)
+    }))
 
   it.live("a statement of a migration has the longer time limit", () =>
     Effect.gen(function*() {
@@ -164,5 +158,5 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
       const slow = sql`SELECT pg_sleep(1.5)`
       const migration = { loader: Migrator.fromRecord({ "0001_slow": slow }), table: "slow_migrations" }
       assert.deepStrictEqual(yield* Effect.provideService(runMissing(migration), SqlClient, sql), [1])
-    }), 20_000)
+    }))
 })

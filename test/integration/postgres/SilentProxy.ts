@@ -21,6 +21,8 @@ export interface SilentProxy {
   readonly url: string
   readonly fail: (fault: Fault, at?: Moment) => void
   readonly heal: () => void
+  /** How many statements clients have sent, since the proxy healed, over connections from before. */
+  readonly reused: () => number
   /** Closes every connection and refuses new ones until `open`, like a server that is down. */
   readonly close: () => void
   readonly open: () => void
@@ -66,6 +68,8 @@ export const silentProxy = (database: string): Effect.Effect<SilentProxy, never,
           let fault: Fault | null = null
           let planned: { fault: Fault; left: number; delivered: boolean } | null = null
           const open = new Set<() => void>()
+          let heals = 0
+          let reused = 0
           const begin = (next: Fault) => {
             fault = next
             if (next === "lossy") { for (const die of open) die() }
@@ -84,6 +88,11 @@ export const silentProxy = (database: string): Effect.Effect<SilentProxy, never,
               port: Number(target.port || 5432),
               noDelay: true,
               allowHalfOpen: true
+            })
+            const opened = heals
+            // parse, bind or query: a connection that is closed sends another message
+            near.on("data", (chunk) => {
+              if (opened < heals && "PBQ".includes(String.fromCharCode(chunk[0] ?? 0))) reused++
             })
             let dead = fault === "lossy"
             open.add(() => dead = true)
@@ -107,8 +116,10 @@ export const silentProxy = (database: string): Effect.Effect<SilentProxy, never,
                 },
                 heal: () => {
                   fault = null
+                  heals++
                   for (const each of release) each()
                 },
+                reused: () => reused,
                 close: () => {
                   server.close()
                   for (const socket of sockets) socket.destroy()

@@ -1,16 +1,15 @@
-import { describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Postgres from "../../src/store/postgres/Postgres.ts"
+import { onServer } from "../integration/postgres/Opened.ts"
 import * as Server from "../integration/postgres/Server.ts"
 import { clockSuite } from "./DeliveryClocks.ts"
 import { databaseOf, emptyStoreOf, placeSuites, suites } from "./StoreSuites.ts"
 
-const { missing } = Server
 const server = Server.ofFile()
 const store = emptyStoreOf(server)
 
-describe.skipIf(missing !== null)(`PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+onServer("PostgreSQL", () => {
   const inStore = Layer.unwrap(Effect.map(store, Postgres.layer))
   suites("PostgreSQL", inStore)
   clockSuite("PostgreSQL", inStore)

@@ -1,5 +1,6 @@
 /** Minimal sample values that distinguish records, versions and contents, and a store with two streams to test with. */
 import { it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -10,7 +11,7 @@ import { initialState } from "../../src/capture/StreamLifecycle.ts"
 import type { Kind, NewEvent } from "../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import type { Head, Pending, RecordWrite } from "../../src/store/Records.ts"
-import type { IntegrationState, StreamState } from "../../src/store/State.ts"
+import type { IntegrationState, Owner, StreamState } from "../../src/store/State.ts"
 import { Store, StoreError, type StreamTx, Unavailable } from "../../src/store/Store.ts"
 
 export const tags: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }
@@ -137,6 +138,26 @@ export const conflict = new StoreError({
 
 /** A body fails with this error on purpose. */
 export class Stop extends Error {}
+
+/** Starts a transaction that appends a record and then runs `rest`; returns its fiber once the record is appended, before the commit. */
+export const midway = Effect.fnUntraced(function*<E>(
+  store: Store["Service"],
+  owner: Owner,
+  key: StreamKey,
+  id: string,
+  rest: Effect.Effect<unknown, E>
+) {
+  const appended = yield* Deferred.make<void>()
+  const fiber = yield* Effect.forkChild(
+    store.transact(
+      owner,
+      key,
+      (tx) => tx.write([created(id)]).pipe(Effect.andThen(Deferred.succeed(appended, undefined)), Effect.andThen(rest))
+    )
+  )
+  yield* Deferred.await(appended)
+  return fiber
+})
 
 /** Tests with a store each: the body of a test gets the result of `rig`. */
 export const testsIn = <A, R>(

@@ -11,7 +11,20 @@ import { TestClock } from "effect/testing"
 import { chainOf, genesis } from "../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
-import { all, begin, created, ids, pendingOf, reasonOf, skills, stateOf, Stop, tags, testsIn } from "./StoreSamples.ts"
+import {
+  all,
+  begin,
+  created,
+  ids,
+  midway,
+  pendingOf,
+  reasonOf,
+  skills,
+  stateOf,
+  Stop,
+  tags,
+  testsIn
+} from "./StoreSamples.ts"
 
 /** A store's location: each build of the layer acts as one more process that opens the store. */
 export type Place = Effect.Effect<Layer.Layer<Store, StoreError>, never, Scope.Scope>
@@ -181,15 +194,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
       yield* first.ensureStreams([stateOf(tags)])
       const owner = yield* first.takeOwnership("capture")
       yield* first.transact(owner, tags, (tx) => tx.write([created("a")]))
-      const inside = yield* Deferred.make<void>()
-      const fiber = yield* Effect.forkChild(
-        first.transact(owner, tags, (tx) =>
-          tx.write([created("b")]).pipe(
-            Effect.andThen(Deferred.succeed(inside, undefined)),
-            Effect.andThen(Effect.never)
-          ))
-      )
-      yield* Deferred.await(inside)
+      const fiber = yield* midway(first, owner, tags, "b", Effect.never)
       const [entries, { newest }] = yield* second.batchReads(Effect.all([second.readLog(all), second.logRange]))
       assert.deepStrictEqual([entries.map(({ id }) => id), newest], [["a"], 1])
       yield* Fiber.interrupt(fiber)
@@ -202,15 +207,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
       const [first, second] = [yield* open, yield* open]
       yield* first.ensureStreams([stateOf(tags), stateOf(skills)])
       const [one, two] = [yield* first.takeOwnership("one"), yield* second.takeOwnership("two")]
-      const inside = yield* Deferred.make<void>()
-      const slow = yield* Effect.forkChild(
-        first.transact(one, tags, (tx) =>
-          tx.write([created("a")]).pipe(
-            Effect.andThen(Deferred.succeed(inside, undefined)),
-            Effect.andThen(Effect.sleep("400 millis"))
-          ))
-      )
-      yield* Deferred.await(inside)
+      const slow = yield* midway(first, one, tags, "a", Effect.sleep("400 millis"))
       yield* second.transact(two, skills, (tx) => tx.write([created("b")]))
       yield* Fiber.join(slow)
       assert.deepStrictEqual((yield* first.readLog(all)).map((entry) => entry.id), ["a", "b"])

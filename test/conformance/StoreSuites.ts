@@ -1,7 +1,6 @@
 /** The conformance suites of a store, and the stores that they run against. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
 import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -11,6 +10,7 @@ import type { Deliveries } from "../../src/store/Deliveries.ts"
 import { EncryptionKeys } from "../../src/store/sql/ContentCipher.ts"
 import { IsProcessTime } from "../../src/store/sql/DatabaseTime.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
+import { optionsOf } from "../integration/postgres/Opened.ts"
 import type * as Server from "../integration/postgres/Server.ts"
 import { migrated } from "../support/store/MemoryStore.ts"
 import { callSuite } from "./CallQueue.ts"
@@ -103,16 +103,12 @@ export const file = Effect.acquireRelease(
 /** The options of a database file with an empty store. It is a copy, so all of them are the same store. */
 export const emptyFile = Effect.tap(file, ({ file }) => Effect.sync(() => writeFileSync(file, migrated())))
 
-/** The options of a database at a URL. */
-const optionsOf = (url: string) => ({
-  url: Redacted.make(url),
-  name: `postgres://${new URL(url).host}${new URL(url).pathname}`
-})
-
 /** The options of a new database of the server. */
-export const databaseOf = (server: ReturnType<typeof Server.ofFile>) => Effect.map(server.database, optionsOf)
+export const databaseOf = (server: ReturnType<typeof Server.ofFile>) =>
+  Effect.map(server.database, (url) => optionsOf(url))
 
 /** The options of a new database of the server that has an empty store. */
-export const emptyStoreOf = (server: ReturnType<typeof Server.ofFile>) => Effect.map(server.emptyStore, optionsOf)
+export const emptyStoreOf = (server: ReturnType<typeof Server.ofFile>) =>
+  Effect.map(server.emptyStore, (url) => optionsOf(url))
 
 export const encrypted = Layer.succeed(EncryptionKeys)([parseKey(randomBytes(32).toString("base64"))!])

@@ -16,7 +16,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import { isAlive } from "../Processes.ts"
 import { missingKeys, type StoreError } from "../StoreError.ts"
 import * as ContentCipher from "./ContentCipher.ts"
-import { type Integer, rowsPerStatement } from "./Rows.ts"
+import { rowsPerStatement } from "./Rows.ts"
 import { toStoreError, withRetry } from "./SqlRetry.ts"
 
 type Cipher = ContentCipher.ContentCipher
@@ -69,7 +69,7 @@ export const holdKey = (sql: SqlClient, cipher: Cipher): Effect.Effect<void, Sto
   Effect.flatMap(register(sql, cipher), (isNew) => isNew ? checkKeys(sql, cipher) : Effect.void)
 
 interface ResultRow {
-  readonly handler: Integer
+  readonly handler: number
   readonly dedup_key: string
   readonly step: string
   readonly result: string

@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { genesis } from "../../domain/ChangeEvent.ts"
-import type { LogChains, LogFilter, LogQuery, LogSearch } from "../EventLog.ts"
+import type { FoundEvents, LogChains, LogFilter, LogQuery, LogSearch } from "../EventLog.ts"
 import type { StoreError } from "../StoreError.ts"
 import * as Checksum from "./Checksum.ts"
 import type { EventRow } from "./Checksum.ts"
@@ -146,7 +146,8 @@ export const make = (sql: SqlClient, cipher: ContentCipher, appended: Notifier) 
       SELECT position FROM events WHERE ${sql.and(filter)} ORDER BY position DESC LIMIT ${limit})`)
     const entries = rows.map(toLogEntry).toReversed()
     const reached = entries.length < limit ? floor + 1 : entries.at(-1)!.position
-    return { entries, next: reached > pruned + 1 ? reached : null }
+    const found: FoundEvents = { entries, next: reached > pruned + 1 ? reached : null }
+    return found
   })
 
   const echoesOf = (

@@ -70,9 +70,6 @@ export const codec = <A extends object>(columns: Columns<A>) => {
 
 // ---- batches ---------------------------------------------------------------------------------------------------------
 
-/** The drivers return no `bigint`: see above. */
-export type Integer = number
-
 /** Rows per statement: 250 rows of the widest table stay far below each database's limit of bound values. */
 export const rowsPerStatement = 250
 

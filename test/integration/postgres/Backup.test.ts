@@ -1,6 +1,6 @@
 /** A backup with `pg_dump`, which locks every table against changes of the schema for as long as it runs: for hours with a large store. */
 import * as PgConnection from "@effect/sql-pg/PgConnection"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -11,9 +11,9 @@ import * as ClusterPlacement from "../../../src/fleet/ClusterPlacement.ts"
 import { Placement } from "../../../src/fleet/Placement.ts"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import { runMissing } from "../../../src/store/sql/Migrations.ts"
+import { onServer } from "./Opened.ts"
 import * as Server from "./Server.ts"
 
-const { missing } = Server
 const { database } = Server.ofFile()
 
 const optionsOf = (url: string) => ({ url: Redacted.make(url), name: "database" })
@@ -44,7 +44,7 @@ const lockTables = Effect.fnUntraced(function*(url: string) {
   return rows.length
 })
 
-describe.skipIf(missing !== null)(`a backup of PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+onServer("a backup of PostgreSQL", () => {
   it.live(
     "that locks every table does not keep a process from opening the store and joining the fleet (X31)",
     () =>

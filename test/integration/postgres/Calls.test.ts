@@ -1,5 +1,5 @@
 /** Processes that call each other through a real PostgreSQL server, each with its own connections. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -17,9 +17,9 @@ import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import * as Ports from "../../../src/store/sql/Ports.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { emptyStoreOf } from "../../conformance/StoreSuites.ts"
+import { onServer } from "./Opened.ts"
 import * as Server from "./Server.ts"
 
-const { missing } = Server
 const database = emptyStoreOf(Server.ofFile())
 
 const scope = "capture/12"
@@ -70,7 +70,7 @@ const callOf = (id: string) => ({
   patience: Duration.seconds(10)
 })
 
-describe.skipIf(missing !== null)(`calls on PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+onServer("calls on PostgreSQL", () => {
   it.live("are executed by the owner, 200 at the same time", () =>
     Effect.gen(function*() {
       const [caller, owner] = yield* setup

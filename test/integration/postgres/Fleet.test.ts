@@ -1,5 +1,5 @@
 /** Several processes on one database: each answers for all of them. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Arr from "effect/Array"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -17,9 +17,9 @@ import { Store } from "../../../src/store/Store.ts"
 import { launch, type Service } from "../../fault/kill/Service.ts"
 import { runCommand } from "../cli/Program.ts"
 import * as Running from "../http/Running.ts"
+import { onServer } from "./Opened.ts"
 import * as Server from "./Server.ts"
 
-const { missing } = Server
 const { database } = Server.ofFile()
 
 /** Without integrations, so that no process writes to what another one owns. */
@@ -45,7 +45,7 @@ const fleetOf = (service: Service, until: (fleet: FleetView) => boolean) =>
 
 const pids = ({ items }: FleetView) => items.map(({ pid }) => pid)
 
-describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+onServer("a fleet on PostgreSQL", () => {
   it.live(
     "lists all of its processes in each of them, until they end",
     () =>

@@ -1,5 +1,5 @@
 /** Ids at the length limit of a PostgreSQL index, through the whole capture. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -10,15 +10,15 @@ import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { integration, settings, streamsOf } from "../../support/capture/Capturing.ts"
 import * as Scripted from "../../support/capture/ScriptedApi.ts"
+import { onServer } from "./Opened.ts"
 import * as Server from "./Server.ts"
 
-const { missing } = Server
 const { database } = Server.ofFile()
 
 /** Incompressible text, so that the database cannot store it shorter. */
 const textOf = (bytes: number): string => randomBytes(bytes).toString("base64url").slice(0, bytes)
 
-describe.skipIf(missing !== null)(`ids in PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+onServer("ids in PostgreSQL", () => {
   it.live(
     "a record with an id that is too long for an index is quarantined, longest valid ids are stored, and the stream continues (S1)",
     () =>

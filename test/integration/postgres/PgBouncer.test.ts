@@ -1,5 +1,5 @@
 /** The store behind a real PgBouncer: it works if it has its own sessions with its settings, otherwise it fails with the reason. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -8,10 +8,10 @@ import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import { inspect } from "../../../src/store/postgres/PostgresInspection.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { all, created, stateOf, tags } from "../../conformance/StoreSamples.ts"
+import { onServer } from "./Opened.ts"
 import * as PgBouncer from "./PgBouncer.ts"
 import * as Server from "./Server.ts"
 
-const { missing } = PgBouncer
 const { database } = Server.ofFile()
 
 const settings = ["search_path", "default_transaction_isolation", "idle_in_transaction_session_timeout", "lock_timeout"]
@@ -36,7 +36,7 @@ const untouched = Effect.fnUntraced(function*(url: string) {
   assert.deepStrictEqual(rows, [{ tables: 0 }])
 })
 
-describe.skipIf(missing !== null)(`PgBouncer${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+onServer("PgBouncer", () => {
   it.live("is rejected if it rejects session settings, and the message says what to do (X30)", () =>
     Effect.gen(function*() {
       const url = yield* database
@@ -89,4 +89,4 @@ describe.skipIf(missing !== null)(`PgBouncer${missing === null ? "" : `, skipped
       )
       assert.deepStrictEqual(rows, [{ tables: 0 }])
     }))
-})
+}, PgBouncer.missing)

@@ -1,77 +1,61 @@
-/** Behavior that only a real server shows: idle sessions, deadlocks, lost connections, rejections and error messages. */
+/** Behavior that only a real server shows: idle sessions, deadlocks, lost connections, takeovers and migrations. */
 import { assert, describe, it } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
 import { SqlClient } from "effect/sql/SqlClient"
-import { inspect } from "node:util"
 import { captureScopes } from "../../../src/domain/Shard.ts"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import * as PostgresInspection from "../../../src/store/postgres/PostgresInspection.ts"
 import type { RecordWrite } from "../../../src/store/Records.ts"
-import * as Ports from "../../../src/store/sql/Ports.ts"
 import type { Owner } from "../../../src/store/State.ts"
-import { Store } from "../../../src/store/Store.ts"
-import { all, created, headOf, ids, reasonOf, skills, stateOf, Stop, tags } from "../../conformance/StoreSamples.ts"
+import {
+  all,
+  created,
+  ids,
+  midway,
+  reasonOf,
+  skills,
+  stateOf,
+  Stop,
+  tags,
+  testsIn
+} from "../../conformance/StoreSamples.ts"
 import { later, migrateFurther } from "../../support/store/LaterMigrations.ts"
 import { cuttable } from "./Cut.ts"
+import { onServer, open, optionsOf } from "./Opened.ts"
 import * as Server from "./Server.ts"
 
-const { missing } = Server
 const { database } = Server.ofFile()
 
-const optionsOf = (url: string) => ({
-  url: Redacted.make(url),
-  name: `postgres://${new URL(url).host}${new URL(url).pathname}`
-})
-/** The store as opened by one more process. */
-const open = (url: string) =>
-  Effect.map(
-    Layer.build(Layer.fresh(Layer.provideMerge(Ports.layer, Postgres.client(optionsOf(url))))),
-    (context) => ({ store: Context.get(context, Store), sql: Context.get(context, SqlClient) })
-  )
-const refusal = (url: string) => Effect.flip(Effect.scoped(Layer.build(Postgres.layer(optionsOf(url)))))
-/** Everything that a careless log could print of an error. */
-const everything = (value: unknown) => inspect(value, { depth: Infinity, showHidden: true })
+const live = testsIn(Layer.empty, Effect.map(database, (url) => ({ open: open(url), url })), it.live)
 
-describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+onServer("the store in PostgreSQL", () => {
   describe("a transaction", () => {
-    it.live("whose owner is idle for too long cannot commit after another process took over (X20)", () =>
-      Effect.gen(function*() {
-        const url = yield* database
-        const [older, newer] = [yield* open(url), yield* open(url)]
-        yield* older.store.ensureStreams([stateOf(tags)])
-        const frozen = yield* older.store.takeOwnership("capture")
-        const inside = yield* Deferred.make<void>()
-        const silent = yield* Effect.forkChild(
-          Effect.exit(older.store.transact(frozen, tags, (tx) =>
-            tx.write([created("a")]).pipe(
-              Effect.andThen(Deferred.succeed(inside, undefined)),
-              Effect.andThen(Effect.sleep("8 seconds"))
-            )))
-        )
-        yield* Deferred.await(inside)
-        const since = Date.now()
-        const owner = yield* newer.store.takeOwnership("capture")
-        yield* newer.store.transact(owner, tags, (tx) => tx.write([created("b")]))
-        assert.isBelow(Date.now() - since, 7000)
-        assert.strictEqual(reasonOf(yield* Fiber.join(silent)), "Fenced")
-        assert.deepStrictEqual((yield* newer.store.readLog(all)).map(({ id, position }) => [position, id]), [[1, "b"]])
-      }))
+    live("whose owner is idle for too long cannot commit after another process took over (X20)", function*({ open }) {
+      const [older, newer] = [yield* open, yield* open]
+      yield* older.store.ensureStreams([stateOf(tags)])
+      const frozen = yield* older.store.takeOwnership("capture")
+      const silent = yield* midway(older.store, frozen, tags, "a", Effect.sleep("8 seconds"))
+      const since = Date.now()
+      const owner = yield* newer.store.takeOwnership("capture")
+      yield* newer.store.transact(owner, tags, (tx) => tx.write([created("b")]))
+      assert.isBelow(Date.now() - since, 7000)
+      assert.strictEqual(reasonOf(yield* Effect.exit(Fiber.join(silent))), "Fenced")
+      assert.deepStrictEqual((yield* newer.store.readLog(all)).map(({ id, position }) => [position, id]), [[1, "b"]])
+    })
 
-    it.live("of an owner waits for a takeover that waits for an earlier one, so that a busy owner does not delay the takeover (X20)", () =>
-      Effect.gen(function*() {
-        const url = yield* database
-        const [older, newer, { sql }] = [yield* open(url), yield* open(url), yield* open(url)]
+    live(
+      "of an owner waits for a takeover that waits for an earlier one, so that a busy owner does not delay the takeover (X20)",
+      function*({ open }) {
+        const [older, newer, { sql }] = [yield* open, yield* open, yield* open]
         const before = stateOf(tags)
         yield* older.store.ensureStreams([before, stateOf(skills)])
         const waiting = Effect.map(
           sql<{ count: number }>`
-            SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+          SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
           ([row]) => Number(row?.count)
         )
         const start = <A, E>(effect: Effect.Effect<A, E>, waitingThen: number) =>
@@ -111,24 +95,23 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         assert.deepStrictEqual(yield* newer.store.readLog(all), [])
         assert.deepStrictEqual(yield* newer.store.stream(tags), before)
         assert.strictEqual(yield* newer.store.readerPosition("late"), 0)
-      }))
+      }
+    )
 
-    it.live("that becomes idle while it locks the position counter is ended, and the others continue within seconds (X21)", () =>
-      Effect.gen(function*() {
-        const url = yield* database
-        const [first, second] = [yield* open(url), yield* open(url)]
+    live(
+      "that becomes idle while it locks the position counter is ended, and the others continue within seconds (X21)",
+      function*({ open }) {
+        const [first, second] = [yield* open, yield* open]
         yield* first.store.ensureStreams([stateOf(tags), stateOf(skills)])
         const [one, two] = [yield* first.store.takeOwnership("one"), yield* second.store.takeOwnership("two")]
-        const inside = yield* Deferred.make<void>()
         let runs = 0
-        const silent = yield* Effect.forkChild(
-          first.store.transact(one, tags, (tx) =>
-            tx.write([created("a")]).pipe(
-              Effect.andThen(Deferred.succeed(inside, undefined)),
-              Effect.andThen(Effect.sleep(++runs === 1 ? "8 seconds" : "0 seconds"))
-            ))
+        const silent = yield* midway(
+          first.store,
+          one,
+          tags,
+          "a",
+          Effect.suspend(() => Effect.sleep(++runs === 1 ? "8 seconds" : "0 seconds"))
         )
-        yield* Deferred.await(inside)
         const since = Date.now()
         yield* second.store.transact(two, skills, (tx) => tx.write([created("b")]))
         assert.isBelow(Date.now() - since, 7000)
@@ -139,23 +122,16 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
           [1, "b"],
           [2, "a"]
         ])
-      }))
+      }
+    )
 
-    it.live("that took its positions first becomes visible first, although the later one was ready to commit earlier (X13)", () =>
-      Effect.gen(function*() {
-        const url = yield* database
-        const [first, second, reader] = [yield* open(url), yield* open(url), yield* open(url)]
+    live(
+      "that took its positions first becomes visible first, although the later one was ready to commit earlier (X13)",
+      function*({ open }) {
+        const [first, second, reader] = [yield* open, yield* open, yield* open]
         yield* first.store.ensureStreams([stateOf(tags), stateOf(skills)])
         const [one, two] = [yield* first.store.takeOwnership("one"), yield* second.store.takeOwnership("two")]
-        const inside = yield* Deferred.make<void>()
-        const slow = yield* Effect.forkChild(
-          first.store.transact(one, tags, (tx) =>
-            tx.write([created("a")]).pipe(
-              Effect.andThen(Deferred.succeed(inside, undefined)),
-              Effect.andThen(Effect.sleep("300 millis"))
-            ))
-        )
-        yield* Deferred.await(inside)
+        const slow = yield* midway(first.store, one, tags, "a", Effect.sleep("300 millis"))
         const later = yield* Effect.forkChild(second.store.transact(two, skills, (tx) => tx.write([created("b")])))
         const seen: Array<string> = []
         while (seen.length < 2) {
@@ -166,37 +142,37 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         yield* Fiber.join(slow)
         yield* Fiber.join(later)
         assert.deepStrictEqual(seen, ["a", "b"])
-      }))
+      }
+    )
 
-    it.live("that deadlocks with another one runs again, and both take effect", () =>
-      Effect.gen(function*() {
-        const { sql, store } = yield* open(yield* database)
-        yield* store.ensureStreams([stateOf(tags), stateOf(skills)])
-        const [one, two] = [yield* store.takeOwnership("one"), yield* store.takeOwnership("two")]
-        const reached = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
-        let runs = 0
-        const count = (which: number) =>
-          sql`INSERT INTO readers (name, position) VALUES (${`r${which}`}, 1)
-            ON CONFLICT (name) DO UPDATE SET position = readers.position + 1`
-        const crossing = (owner: typeof one, key: typeof tags, mine: 0 | 1) =>
-          store.transact(owner, key, () =>
-            Effect.gen(function*() {
-              runs++
-              yield* count(mine)
-              yield* Deferred.succeed(reached[mine], undefined)
-              yield* Deferred.await(reached[mine === 0 ? 1 : 0])
-              yield* count(1 - mine)
-            }))
-        yield* Effect.all([crossing(one, tags, 0), crossing(two, skills, 1)], { concurrency: "unbounded" })
-        // one of the two runs again; the second run may meet the other one again
-        assert.isAtLeast(runs, 3)
-        assert.deepStrictEqual([yield* store.readerPosition("r0"), yield* store.readerPosition("r1")], [2, 2])
-      }))
+    live("that deadlocks with another one runs again, and both take effect", function*({ open }) {
+      const { sql, store } = yield* open
+      yield* store.ensureStreams([stateOf(tags), stateOf(skills)])
+      const [one, two] = [yield* store.takeOwnership("one"), yield* store.takeOwnership("two")]
+      const reached = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
+      let runs = 0
+      const count = (which: number) =>
+        sql`INSERT INTO readers (name, position) VALUES (${`r${which}`}, 1)
+          ON CONFLICT (name) DO UPDATE SET position = readers.position + 1`
+      const crossing = (owner: typeof one, key: typeof tags, mine: 0 | 1) =>
+        store.transact(owner, key, () =>
+          Effect.gen(function*() {
+            runs++
+            yield* count(mine)
+            yield* Deferred.succeed(reached[mine], undefined)
+            yield* Deferred.await(reached[mine === 0 ? 1 : 0])
+            yield* count(1 - mine)
+          }))
+      yield* Effect.all([crossing(one, tags, 0), crossing(two, skills, 1)], { concurrency: "unbounded" })
+      // one of the two runs again; the second run may meet the other one again
+      assert.isAtLeast(runs, 3)
+      assert.deepStrictEqual([yield* store.readerPosition("r0"), yield* store.readerPosition("r1")], [2, 2])
+    })
 
-    it.live("that takes all shards over at the same moment as others waits for them: one process owns all shards, and no deadlock occurs (X9)", () =>
-      Effect.gen(function*() {
-        const url = yield* database
-        const processes = [yield* open(url), yield* open(url), yield* open(url)]
+    live(
+      "that takes all shards over at the same moment as others waits for them: one process owns all shards, and no deadlock occurs (X9)",
+      function*({ open }) {
+        const processes = [yield* open, yield* open, yield* open]
         const { sql, store } = processes[0]!
         yield* store.ensureStreams([stateOf(tags)])
         for (let round = 0; round < 10; round++) {
@@ -215,13 +191,15 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
           assert.deepStrictEqual(owned.map(({ length }) => length).sort((a, b) => a - b), [0, 0, captureScopes.length])
         }
         const [statistics] = yield* sql<{ deadlocks: number }>`
-          SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`
+        SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`
         assert.strictEqual(statistics?.deadlocks, 0)
-      }))
+      }
+    )
 
-    it.live("sees the references that another stream of its integration writes at the same time: one record becomes stale (I1)", () =>
-      Effect.gen(function*() {
-        const { store } = yield* open(yield* database)
+    live(
+      "sees the references that another stream of its integration writes at the same time: one record becomes stale (I1)",
+      function*({ open }) {
+        const { store } = yield* open
         const offers = { ...tags, model: "ats.offer" } as const
         yield* store.ensureStreams([stateOf(tags), stateOf(offers)])
         const owner = yield* store.takeOwnership("capture")
@@ -244,20 +222,20 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
           concurrency: "unbounded"
         })
         assert.strictEqual((yield* store.counts).reduce((sum, { stale }) => sum + stale, 0), 1)
-      }))
+      }
+    )
 
-    it.live("returns its own error although its connection is lost and the rollback fails", () =>
-      Effect.gen(function*() {
-        const { sql, store } = yield* open(yield* database)
-        const error = yield* Effect.flip(sql.withTransaction(Effect.gen(function*() {
-          const [backend] = yield* sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`
-          yield* Effect.forkDetach(store.readerPosition("x"))
-          yield* Effect.exit(sql`SELECT pg_terminate_backend(${backend?.pid ?? 0})`)
-          return yield* Effect.fail(new Stop())
-        })))
-        assert.instanceOf(error, Stop)
-        assert.strictEqual(yield* store.readerPosition("x"), 0)
-      }))
+    live("returns its own error although its connection is lost and the rollback fails", function*({ open }) {
+      const { sql, store } = yield* open
+      const error = yield* Effect.flip(sql.withTransaction(Effect.gen(function*() {
+        const [backend] = yield* sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`
+        yield* Effect.forkDetach(store.readerPosition("x"))
+        yield* Effect.exit(sql`SELECT pg_terminate_backend(${backend?.pid ?? 0})`)
+        return yield* Effect.fail(new Stop())
+      })))
+      assert.instanceOf(error, Stop)
+      assert.strictEqual(yield* store.readerPosition("x"), 0)
+    })
 
     for (const delivered of [true, false]) {
       it.live(
@@ -288,112 +266,28 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
   })
 
   describe("reads", () => {
-    it.live("whole numbers as numbers, however large", () =>
-      Effect.gen(function*() {
-        const { sql } = yield* open(yield* database)
-        const [row] =
-          yield* sql`SELECT count(*) AS count, ${Number.MAX_SAFE_INTEGER}::bigint AS most, (-1)::bigint AS less`
-        assert.deepStrictEqual(row, { count: 1, most: Number.MAX_SAFE_INTEGER, less: -1 })
-      }))
+    live("whole numbers as numbers, however large", function*({ open }) {
+      const { sql } = yield* open
+      const [row] =
+        yield* sql`SELECT count(*) AS count, ${Number.MAX_SAFE_INTEGER}::bigint AS most, (-1)::bigint AS less`
+      assert.deepStrictEqual(row, { count: 1, most: Number.MAX_SAFE_INTEGER, less: -1 })
+    })
   })
 
-  describe("an error", () => {
-    it.live("contains no value of a row, in any nested cause (I11)", () =>
-      Effect.gen(function*() {
-        const { sql, store } = yield* open(yield* database)
-        const person = "Erika Mustermann"
-        yield* store.ensureStreams([stateOf({ ...tags, integration: person })])
-        const failing = [
-          sql`INSERT INTO streams ${sql.insert({ integration: person, model: tags.model, state: person })}`,
-          sql`INSERT INTO streams ${sql.insert({ integration: person, model: "ats.offer", state: null })}`,
-          sql`UPDATE log_counter SET position = ${person}`,
-          sql`SELECT ${person}::date`,
-          sql`INSERT INTO heads ${sql.insert({ stream: 1, id: `${person}\u0000` })}`
-        ]
-        for (const statement of failing) {
-          const error = yield* Effect.flip(statement)
-          assert.notInclude(everything(error), person)
-          assert.notInclude(everything(error), "Erika")
-        }
-        const unique = yield* Effect.flip(failing[0]!)
-        assert.include(everything(unique), "streams_integration_model_key")
-        const owner = yield* store.takeOwnership("capture")
-        const exit = yield* Effect.exit(
-          store.transact(owner, { ...tags, integration: person }, (tx) =>
-            tx.write([{ head: headOf("a", { textHash: `${person}\u0000` }), events: [] }]))
-        )
-        assert.strictEqual(reasonOf(exit), "Unavailable")
-        assert.notInclude(everything(Exit.isFailure(exit) ? exit.cause : exit), "Erika")
-      }))
-
-    const rejected = [
-      ["a wrong password", (url: URL) => (url.password = "wr0ng-s3cret"), /refuses the login/],
-      [
-        "a database that does not exist",
-        (url: URL) => (url.pathname = "/nowhere"),
-        /does not exist \(.*\/nowhere, 3D000\); create it/
-      ]
-    ] as const
-    for (const [problem, change, message] of rejected) {
-      it.live(`for ${problem} says which database it is and what to do, and contains no password (I11)`, () =>
-        Effect.gen(function*() {
-          const url = new URL(yield* database)
-          const { password } = url
-          change(url)
-          const error = yield* refusal(url.href)
-          assert.strictEqual(error.reason._tag, "Misconfigured")
-          assert.match(error.message, message)
-          assert.include(error.message, url.host)
-          for (const secret of [password, "wr0ng-s3cret"]) assert.notInclude(everything(error), secret)
-        }))
-    }
-
-    it.live("for a schema of another program says so, and the schema stays unchanged", () =>
-      Effect.gen(function*() {
-        const url = yield* database
-        yield* Server.say(url, "CREATE SCHEMA rollcall CREATE TABLE attendance (pupil text)")
-        assert.match((yield* refusal(url)).message, /belongs to another program; configure another database/)
-      }))
-
-    it.live("for a user who may not create the schema names the missing right", () =>
-      Effect.gen(function*() {
-        const owned = yield* database
-        const url = new URL(owned)
-        const name = url.pathname.slice(1)
-        yield* Effect.acquireRelease(
-          Server.say(owned, `CREATE ROLE ${name} LOGIN PASSWORD 's3cret'`),
-          () => Effect.ignore(Server.say(owned, `DROP ROLE ${name}`))
-        )
-        url.username = name
-        url.password = "s3cret"
-        const error = yield* refusal(url.href)
-        assert.match(error.message, /must own the schema "rollcall" or be allowed to create it/)
-        assert.notInclude(everything(error), "s3cret")
-      }))
-  })
-
-  it.live("migrated by a newer version that stops earlier ones, it accepts nothing more from them: no commit, no takeover, no start (X9)", () =>
-    Effect.gen(function*() {
-      const url = yield* database
-      const [older, newer] = [yield* open(url), yield* open(url)]
+  live(
+    "migrated by a newer version that stops earlier ones, it accepts nothing more from them: no commit, no takeover, no start (X9)",
+    function*({ open, url }) {
+      const [older, newer] = [yield* open, yield* open]
       yield* older.store.ensureStreams([stateOf(tags)])
       const owner = yield* older.store.takeOwnership("capture")
       yield* older.store.checkVersion
-      const written = yield* Deferred.make<void>()
-      const writing = yield* Effect.forkChild(
-        Effect.exit(older.store.transact(owner, tags, (tx) =>
-          tx.write([created("a")]).pipe(
-            Effect.andThen(Deferred.succeed(written, undefined)),
-            Effect.andThen(Effect.sleep("300 millis"))
-          )))
-      )
-      yield* Deferred.await(written)
+      const writing = yield* midway(older.store, owner, tags, "a", Effect.sleep("300 millis"))
       const position = yield* Deferred.make<number>()
       yield* migrateFurther(
         newer.store.logRange.pipe(Effect.tap(({ newest }) => Deferred.succeed(position, newest))),
         { stops: true }
       ).pipe(Effect.provideService(SqlClient, newer.sql))
-      assert.isTrue(Exit.isSuccess(yield* Fiber.join(writing)))
+      yield* Fiber.join(writing)
       assert.strictEqual(yield* Deferred.await(position), 1)
       for (
         const attempt of [
@@ -411,12 +305,13 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
       }
       assert.strictEqual((yield* older.store.logRange).newest, 1)
       assert.deepStrictEqual(yield* newer.sql`SELECT scope FROM ownership`, [{ scope: "capture" }])
-    }))
+    }
+  )
 
-  it.live("migrated while a process of an earlier version takes a shard over, it fences that process afterwards (X9)", () =>
-    Effect.gen(function*() {
-      const url = yield* database
-      const [older, newer] = [yield* open(url), yield* open(url)]
+  live(
+    "migrated while a process of an earlier version takes a shard over, it fences that process afterwards (X9)",
+    function*({ open }) {
+      const [older, newer] = [yield* open, yield* open]
       yield* older.store.ensureStreams([stateOf(tags)])
       const taken = yield* Deferred.make<Owner>()
       const taking = yield* Effect.forkChild(older.sql.withTransaction(Effect.gen(function*() {
@@ -428,41 +323,38 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
       yield* Fiber.join(taking)
       const late = older.store.transact(owner, tags, (tx) => tx.write([created("a")]))
       assert.strictEqual(reasonOf(yield* Effect.exit(late)), "Incompatible")
-    }))
+    }
+  )
 
-  it.live("moves the pruned position only forward if a generation is raised at the same time", () =>
-    Effect.gen(function*() {
-      const url = yield* database
-      const [first, second] = [yield* open(url), yield* open(url)]
-      yield* first.store.ensureStreams([stateOf(tags)])
-      const owner = yield* first.store.takeOwnership("capture")
-      for (const id of ids(3)) yield* first.store.transact(owner, tags, (tx) => tx.write([created(id)]))
-      const raised = yield* Deferred.make<void>()
-      // the generation is raised by a transaction that is still open when pruning starts
-      const raising = yield* Effect.forkChild(first.sql.withTransaction(Effect.gen(function*() {
-        yield* first.store.raiseGeneration([owner], 2)
-        yield* Deferred.succeed(raised, undefined)
-        yield* Effect.sleep("200 millis")
-      })))
-      yield* Deferred.await(raised)
-      yield* second.store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 1 })
-      yield* Fiber.join(raising)
-      assert.deepStrictEqual(yield* first.store.logRange, { oldest: 4, newest: 3 })
-    }))
+  live("moves the pruned position only forward if a generation is raised at the same time", function*({ open }) {
+    const [first, second] = [yield* open, yield* open]
+    yield* first.store.ensureStreams([stateOf(tags)])
+    const owner = yield* first.store.takeOwnership("capture")
+    for (const id of ids(3)) yield* first.store.transact(owner, tags, (tx) => tx.write([created(id)]))
+    const raised = yield* Deferred.make<void>()
+    // the generation is raised by a transaction that is still open when pruning starts
+    const raising = yield* Effect.forkChild(first.sql.withTransaction(Effect.gen(function*() {
+      yield* first.store.raiseGeneration([owner], 2)
+      yield* Deferred.succeed(raised, undefined)
+      yield* Effect.sleep("200 millis")
+    })))
+    yield* Deferred.await(raised)
+    yield* second.store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 1 })
+    yield* Fiber.join(raising)
+    assert.deepStrictEqual(yield* first.store.logRange, { oldest: 4, newest: 3 })
+  })
 
-  it.live("lets a process that opened the store before an adoption take nothing over (X11, X14)", () =>
-    Effect.gen(function*() {
-      const url = yield* database
-      const [adopting, older] = [yield* open(url), yield* open(url)]
-      const [relay, streams] = [yield* adopting.store.takeOwnership("relay"), yield* adopting.store.takeOwnership("s")]
-      const moved = yield* older.store.takeOwnership("s")
-      const tooLate = adopting.store.raiseGeneration([relay, streams], 2)
-      assert.strictEqual(reasonOf(yield* Effect.exit(tooLate)), "Fenced")
-      const again = yield* adopting.store.takeOwnership("s")
-      yield* adopting.store.raiseGeneration([relay, again], 2)
-      assert.strictEqual(reasonOf(yield* Effect.exit(older.store.takeOwnership("relay"))), "Fenced")
-      assert.strictEqual(reasonOf(yield* Effect.exit(older.store.takeOwnership("s"))), "Fenced")
-      assert.strictEqual(moved.epoch + 1, again.epoch)
-      assert.strictEqual((yield* (yield* open(url)).store.takeOwnership("s")).epoch, again.epoch + 1)
-    }))
+  live("lets a process that opened the store before an adoption take nothing over (X11, X14)", function*({ open }) {
+    const [adopting, older] = [yield* open, yield* open]
+    const [relay, streams] = [yield* adopting.store.takeOwnership("relay"), yield* adopting.store.takeOwnership("s")]
+    const moved = yield* older.store.takeOwnership("s")
+    const tooLate = adopting.store.raiseGeneration([relay, streams], 2)
+    assert.strictEqual(reasonOf(yield* Effect.exit(tooLate)), "Fenced")
+    const again = yield* adopting.store.takeOwnership("s")
+    yield* adopting.store.raiseGeneration([relay, again], 2)
+    assert.strictEqual(reasonOf(yield* Effect.exit(older.store.takeOwnership("relay"))), "Fenced")
+    assert.strictEqual(reasonOf(yield* Effect.exit(older.store.takeOwnership("s"))), "Fenced")
+    assert.strictEqual(moved.epoch + 1, again.epoch)
+    assert.strictEqual((yield* (yield* open).store.takeOwnership("s")).epoch, again.epoch + 1)
+  })
 })

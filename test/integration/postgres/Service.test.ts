@@ -1,14 +1,14 @@
 /** The whole service on a PostgreSQL database: killed, frozen, inspected and adopted. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { Follower } from "../../fault/kill/Follower.ts"
 import * as Home from "../../fault/kill/Home.ts"
 import { contentsOf, following, judge, quiet } from "../../fault/kill/Lives.ts"
 import { launch, type Service } from "../../fault/kill/Service.ts"
 import { run } from "../cli/Program.ts"
+import { onServer } from "./Opened.ts"
 import * as Server from "./Server.ts"
 
-const { missing } = Server
 const { database } = Server.ofFile()
 
 /** A sandbox world that changes, and the settings of a service that stores it in a database. */
@@ -29,7 +29,7 @@ const assertComplete = Effect.fnUntraced(function*(service: Service, sandbox: Ho
   return digests
 })
 
-describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+onServer("a service on PostgreSQL", () => {
   it.live(
     `killed repeatedly and cut off from its database, it publishes the world's content, and events that a reader saw never change (seed ${Home.seed}) (X1, X2, X10)`,
     () =>

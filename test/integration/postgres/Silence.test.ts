@@ -1,46 +1,30 @@
 /** The store in PostgreSQL behind a proxy that stops answering: the time limits, and the state afterwards. */
-import { assert, describe, it } from "@effect/vitest"
-import * as Context from "effect/Context"
+import { assert, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import * as Redacted from "effect/Redacted"
 import * as Migrator from "effect/sql/Migrator"
 import { SqlClient } from "effect/sql/SqlClient"
-import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import { runMissing } from "../../../src/store/sql/Migrations.ts"
-import * as Ports from "../../../src/store/sql/Ports.ts"
 import { AllowLongStatement } from "../../../src/store/sql/SqlRetry.ts"
-import { Store } from "../../../src/store/Store.ts"
 import { all, created, reasonOf, stateOf, tags } from "../../conformance/StoreSamples.ts"
+import { onServer, open } from "./Opened.ts"
 import * as Server from "./Server.ts"
 import { type Fault, silentProxy } from "./SilentProxy.ts"
 
-const { missing } = Server
 const { database } = Server.ofFile()
 
 /** A statement times out after a second; the driver needs up to five more to release its connection, or to open one. */
 const limits = { connection: Duration.seconds(6), statement: Duration.seconds(1), long: Duration.seconds(3) }
+const options = { name: "postgres://test/silence", limits }
 const bound = 12_000
-
-const open = (url: string) =>
-  Effect.map(
-    Layer.build(
-      Layer.fresh(Layer.provideMerge(
-        Ports.layer,
-        Postgres.client({ url: Redacted.make(url), name: "postgres://test/silence", limits })
-      ))
-    ),
-    (context) => ({ store: Context.get(context, Store), sql: Context.get(context, SqlClient) })
-  )
 
 const behindProxy = Effect.gen(function*() {
   const url = yield* database
   const proxy = yield* silentProxy(url)
-  const { sql, store } = yield* open(proxy.url)
+  const { sql, store } = yield* open(proxy.url, options)
   yield* store.ensureStreams([stateOf(tags)])
   const owner = yield* store.takeOwnership("capture")
   return { proxy, sql, store, owner, url }
@@ -58,7 +42,7 @@ const collected = () => {
   return { lines, layer: Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))]) }
 }
 
-describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+onServer("a silent database", () => {
   for (const fault of ["frozen", "lossy"] as const satisfies ReadonlyArray<Fault>) {
     it.live(
       `behind a ${fault} proxy: every statement fails within its time limit, and the first one after the proxy heals succeeds (X10)`,
@@ -143,7 +127,7 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
 
   it.live("a long statement has its own, longer time limit", () =>
     Effect.gen(function*() {
-      const { sql } = yield* open(yield* database)
+      const { sql } = yield* open(yield* database, options)
       const slow = (seconds: number) =>
         Effect.provideService(sql`SELECT pg_sleep(${seconds})`, AllowLongStatement, true)
       assert.isTrue(Exit.isSuccess(yield* Effect.exit(slow(1.5))))
@@ -154,7 +138,7 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
 
   it.live("a statement of a migration has the longer time limit", () =>
     Effect.gen(function*() {
-      const { sql } = yield* open(yield* database)
+      const { sql } = yield* open(yield* database, options)
       const slow = sql`SELECT pg_sleep(1.5)`
       const migration = { loader: Migrator.fromRecord({ "0001_slow": slow }), table: "slow_migrations" }
       assert.deepStrictEqual(yield* Effect.provideService(runMissing(migration), SqlClient, sql), [1])

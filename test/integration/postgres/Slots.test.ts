@@ -1,28 +1,12 @@
 /** The slots in which a process counts its commits, when another process starts and deletes old ones. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
-import { SqlClient } from "effect/sql/SqlClient"
-import * as Postgres from "../../../src/store/postgres/Postgres.ts"
-import * as Ports from "../../../src/store/sql/Ports.ts"
-import { Store } from "../../../src/store/Store.ts"
+import { onServer, open } from "./Opened.ts"
 import * as Server from "./Server.ts"
 
-const { missing } = Server
 const { emptyStore } = Server.ofFile()
-
-/** The store as opened by one more process. */
-const open = (url: string) =>
-  Effect.map(
-    Layer.build(Layer.fresh(
-      Layer.provideMerge(Ports.layer, Postgres.client({ url: Redacted.make(url), name: "database" }))
-    )),
-    (context) => ({ store: Context.get(context, Store), sql: Context.get(context, SqlClient) })
-  )
 
 /** Runs an effect at a time that is this much later. */
 const later = (millis: number) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -33,7 +17,7 @@ const later = (millis: number) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return Effect.provideService(effect, Clock.Clock, moved)
   })
 
-describe.skipIf(missing !== null)(`the slots of a process${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+onServer("the slots of a process", () => {
   it.live("stay although it commits nothing for more than a month and another process starts (X14)", () =>
     Effect.gen(function*() {
       const url = yield* emptyStore

@@ -16,6 +16,7 @@ import type { StoreLocation } from "../../../src/config/StoreSettings.ts"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import * as PostgresInspection from "../../../src/store/postgres/PostgresInspection.ts"
 import { run } from "../cli/Program.ts"
+import { onServer } from "./Opened.ts"
 import * as PgBouncer from "./PgBouncer.ts"
 import * as Server from "./Server.ts"
 
@@ -87,9 +88,7 @@ const refusal = (url: string) =>
     return opened.reason.hint
   })
 
-const missing = Server.ownMissing
-
-describe.skipIf(missing !== null)(`an encrypted database${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+onServer("an encrypted database", () => {
   layer(servers, { timeout: 180_000, excludeTestServices: true })((it) => {
     const local = { host: "localhost" }
 
@@ -282,7 +281,7 @@ describe.skipIf(missing !== null)(`an encrypted database${missing === null ? "" 
         })
     )
   })
-})
+}, Server.ownMissing)
 
 describe("the address of a database", () => {
   it("that names a Unix socket is not encrypted, whatever its sslmode is", () => {

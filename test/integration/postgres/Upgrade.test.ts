@@ -1,5 +1,5 @@
 /** A process that runs while a newer version migrates its database. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { SqlClient } from "effect/sql/SqlClient"
@@ -10,9 +10,9 @@ import { until } from "../../fault/kill/Patience.ts"
 import { launch } from "../../fault/kill/Service.ts"
 import { later, migrateFurther } from "../../support/store/LaterMigrations.ts"
 import { runCommand } from "../cli/Program.ts"
+import { onServer } from "./Opened.ts"
 import * as Server from "./Server.ts"
 
-const { missing } = Server
 const { database } = Server.ofFile()
 
 /** A process whose world changes all the time. */
@@ -37,7 +37,7 @@ const running = Effect.gen(function*() {
 
 const required = `needs a version of Rollcall that knows schema ${later}, but this version knows schemas only up to`
 
-describe.skipIf(missing !== null)(`an update${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+onServer("an update", () => {
   it.live(
     "that only adds to the database does not disturb a process of the version before, which can also start again",
     () =>

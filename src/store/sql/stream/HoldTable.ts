@@ -11,9 +11,10 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { createHash } from "node:crypto"
-import type { Hold, HoldDecision, HoldState, ListedHold } from "../../Records.ts"
+import type { Hold, HoldDecision, HoldPlan, HoldState, ListedHold } from "../../Records.ts"
 import * as AuditTable from "../AuditTable.ts"
 import * as Locks from "../Locks.ts"
 import { codec, type Columns, json, type Row } from "../Rows.ts"
@@ -79,7 +80,7 @@ export const make = (
 
   const find = (id: number) => Effect.map(list(sql`h.id = ${id}`, 1), ([hold]) => hold ?? null)
 
-  const planOf = Effect.fnUntraced(function*({ id, kind, paths }: ListedHold) {
+  const planOf = Effect.fnUntraced(function*({ id, kind, paths }: ListedHold): Effect.fn.Return<HoldPlan, SqlError> {
     const hash = createHash("sha256").update(JSON.stringify([id, kind, paths]))
     let rows = 0
     for (let after: string | null = null;;) {

@@ -9,14 +9,14 @@ import { deliveryReader } from "../../src/store/Delivery.ts"
 import type { AttemptOutcome } from "../../src/store/DeliveryClaims.ts"
 import type { Owner } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { dead, operatorAction, placesOf, retry, settled, setup, testsIn } from "./DeliveryRig.ts"
+import { dead, deliveryTests, operatorAction, placesOf, retry, settled, setup } from "./DeliveryRig.ts"
 import { changeOf, created, eventOf, ids, reasonOf, tags } from "./StoreSamples.ts"
 
 const integration = "greenhouse:acme"
 
 export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`deliveries of a store (${name})`, () => {
-    const test = testsIn(layer)
+    const test = deliveryTests(layer)
 
     test(
       "with one ordering key are claimed in order, one at a time, while others are created and settled (I5)",

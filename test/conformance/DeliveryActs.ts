@@ -5,14 +5,14 @@ import type * as Layer from "effect/Layer"
 import { rangesOf } from "../../src/domain/DeliveryProgress.ts"
 import type { Deliveries } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { dead, failedAttempt, operatorAction, placesOf, settled, setup, split, testsIn } from "./DeliveryRig.ts"
+import { dead, deliveryTests, failedAttempt, operatorAction, placesOf, settled, setup, split } from "./DeliveryRig.ts"
 import { created } from "./StoreSamples.ts"
 
 const integration = "greenhouse:acme"
 
 export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`batches and dead letters of a store (${name})`, () => {
-    const test = testsIn(layer)
+    const test = deliveryTests(layer)
 
     test(
       "a batch keeps its members over a takeover, and its two halves keep theirs (L7)",

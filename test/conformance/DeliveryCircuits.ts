@@ -8,14 +8,14 @@ import type { Deliveries } from "../../src/store/Deliveries.ts"
 import type { AttemptOutcome, Claimed, ClaimRequest } from "../../src/store/DeliveryClaims.ts"
 import type { Owner } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { placesOf, retry, settled, setup, testsIn } from "./DeliveryRig.ts"
+import { deliveryTests, placesOf, retry, settled, setup } from "./DeliveryRig.ts"
 
 const other = "lever:beta"
 const letters = "abcdefghijklmnopqrst".split("")
 
 export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`the circuits of handlers in a store (${name})`, () => {
-    const test = testsIn(layer)
+    const test = deliveryTests(layer)
 
     /** Two processes: the deliveries of the first twenty letters are in a shard of the first one, as many others in one of the second. */
     const twoProcesses = Effect.gen(function*() {

@@ -6,7 +6,7 @@ import * as TestClock from "effect/testing/TestClock"
 import type { Deliveries } from "../../src/store/Deliveries.ts"
 import type { AttemptOutcome } from "../../src/store/DeliveryClaims.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { dead, operatorAction, placesOf, retry, setup, testsIn } from "./DeliveryRig.ts"
+import { dead, deliveryTests, operatorAction, placesOf, retry, setup } from "./DeliveryRig.ts"
 
 /** The time of the first process; the others' clocks are half a minute away. */
 const ours = 1_000_000
@@ -15,7 +15,7 @@ const skews = [-30_000, 30_000]
 /** Needs a store whose clock is not that of the process. It takes real time, so the test allows ten seconds for each step. */
 export const clockSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`deliveries of processes with different clocks (${name})`, () => {
-    const test = testsIn(layer)
+    const test = deliveryTests(layer)
     const rig = Effect.gen(function*() {
       yield* TestClock.setTime(ours)
       const all = yield* setup([])

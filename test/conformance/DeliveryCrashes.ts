@@ -7,14 +7,14 @@ import type { Deliveries } from "../../src/store/Deliveries.ts"
 import { isolateAfterCrashes } from "../../src/store/Delivery.ts"
 import type { Claimed } from "../../src/store/DeliveryClaims.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { dead, placesOf, retry, setup, split, testsIn } from "./DeliveryRig.ts"
+import { dead, deliveryTests, placesOf, retry, setup, split } from "./DeliveryRig.ts"
 
 const crashesOf = (claimed: ReadonlyArray<Claimed>) =>
   claimed.map(({ crashes, orderingKey }) => `${orderingKey}${crashes}`)
 
 export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`deliveries that were running when a process ended, in a store (${name})`, () => {
-    const test = testsIn(layer)
+    const test = deliveryTests(layer)
 
     const suspected = Effect.fnUntraced(function*(orderingKeys: ReadonlyArray<string>) {
       const rig = yield* setup(orderingKeys)

@@ -8,7 +8,7 @@ import type { Deliveries } from "../../src/store/Deliveries.ts"
 import { recordDedupKeyOf } from "../../src/store/Delivery.ts"
 import type { Head } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { dead, retry, settled, setup, testsIn } from "./DeliveryRig.ts"
+import { dead, deliveryTests, retry, settled, setup } from "./DeliveryRig.ts"
 import { changeOf, ids, stateOf, tags } from "./StoreSamples.ts"
 
 const integration = tags.integration
@@ -54,7 +54,7 @@ const adopt = Effect.fnUntraced(function*(store: Store["Service"], head: Head) {
 
 export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`forgetting a record with deliveries in a store (${name})`, () => {
-    const test = testsIn(layer)
+    const test = deliveryTests(layer)
 
     test(
       "empties its rows before the delete, cancels their deliveries and dead letters, and delivers the delete",

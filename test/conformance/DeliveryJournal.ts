@@ -7,7 +7,7 @@ import type { FencingToken, Intent } from "../../src/store/AttemptJournal.ts"
 import type { Deliveries } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { attemptJournalSuite } from "./AttemptJournal.ts"
-import { operatorAction, setup, split, testsIn } from "./DeliveryRig.ts"
+import { deliveryTests, operatorAction, setup, split } from "./DeliveryRig.ts"
 import { created, integrationOf } from "./StoreSamples.ts"
 
 /** A claimed delivery with a step. */
@@ -28,7 +28,7 @@ const attempting = Effect.gen(function*() {
 
 export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`steps of deliveries in a store (${name})`, () => {
-    const test = testsIn(layer)
+    const test = deliveryTests(layer)
 
     attemptJournalSuite(Effect.map(attempting, ({ deliveries, ...all }) => ({ ...all, journal: deliveries })), layer)
 

@@ -9,7 +9,7 @@ import type { Resolution, UnresolvedStep } from "../../src/store/DeadLetters.ts"
 import type { Deliveries } from "../../src/store/Deliveries.ts"
 import type { Claimed } from "../../src/store/DeliveryClaims.ts"
 import type { Store, StoreError, StreamTx } from "../../src/store/Store.ts"
-import { dead, operatorAction, setup, testsIn } from "./DeliveryRig.ts"
+import { dead, deliveryTests, operatorAction, setup } from "./DeliveryRig.ts"
 import { stateOf } from "./StoreSamples.ts"
 
 const integration = "greenhouse:acme"
@@ -67,7 +67,7 @@ const unresolved = Effect.fnUntraced(function*(more: Partial<Intent> = {}, detai
 
 export const reportSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`reports for steps of unknown outcome in a store (${name})`, () => {
-    const test = testsIn(layer)
+    const test = deliveryTests(layer)
 
     test(
       "an unresolved step shows the write and its target until its outcome is reported (L5)",

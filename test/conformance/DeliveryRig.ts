@@ -1,5 +1,5 @@
 /** A handler with deliveries in a new store, for the tests of deliveries that every store must pass. */
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { deliveryScopeOf, deliveryScopes, shardOf } from "../../src/domain/Shard.ts"
@@ -9,7 +9,7 @@ import type { ConfiguredHandler, FailedAttempt, Failure, NewDelivery } from "../
 import type { AttemptOutcome, Claimed, ClaimRequest } from "../../src/store/DeliveryClaims.ts"
 import type { Owner } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { begin } from "./StoreSamples.ts"
+import { begin, testsIn } from "./StoreSamples.ts"
 
 const handler = (name: string, details: Partial<ConfiguredHandler> = {}): ConfiguredHandler => ({
   plugin: "p",
@@ -118,10 +118,10 @@ export const setup = Effect.fnUntraced(
 
 export const placesOf = (claimed: ReadonlyArray<Claimed>) =>
   claimed.map(({ orderingKey, subject }) => `${orderingKey}${subject._tag === "Event" ? subject.position : ""}`)
-/** Makes the tests of a suite: each runs in a new store. */
-export const testsIn = (layer: Layer.Layer<Store | Deliveries, StoreError>) =>
+/** Tests with a store each: the body of a test gets the result of its rig. */
+export const deliveryTests = (layer: Layer.Layer<Store | Deliveries, StoreError>) =>
 <A>(
   title: string,
   rig: Effect.Effect<A, unknown, Store | Deliveries>,
-  body: (rig: A) => Effect.fn.Return<void, unknown, Store | Deliveries>
-) => it.effect(title, () => Effect.provide(Effect.flatMap(rig, (rig) => Effect.gen(() => body(rig))), layer))
+  body: Parameters<ReturnType<typeof testsIn<A, Store | Deliveries>>>[1]
+) => testsIn(layer, rig)(title, body)

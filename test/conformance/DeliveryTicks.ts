@@ -7,7 +7,7 @@ import type { Deliveries } from "../../src/store/Deliveries.ts"
 import { type ConfiguredHandler, deliveryReader, type Failure, type TickSchedule } from "../../src/store/Delivery.ts"
 import type { IntegrationState } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { dead, failedAttempt, retry, setup, testsIn } from "./DeliveryRig.ts"
+import { dead, deliveryTests, failedAttempt, retry, setup } from "./DeliveryRig.ts"
 import { integrationOf } from "./StoreSamples.ts"
 
 const integration = "greenhouse:acme"
@@ -44,7 +44,7 @@ const scheduled = Effect.fnUntraced(function*(details: Partial<ConfiguredHandler
 
 export const deliveryTickSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`ticks of a store (${name})`, () => {
-    const test = testsIn(layer)
+    const test = deliveryTests(layer)
 
     test(
       "a tick spans the log since the previous tick, and the next tick waits for it",

@@ -173,8 +173,6 @@ export const failureReasons = [
   "LoopDetected",
   "ProcessEnded"
 ] as const
-export type FailureReason = (typeof failureReasons)[number]
-
 /**
  * A delivery that was running this many times when its process ended runs in isolation from then on: no other delivery runs beside it. If
  * the process ends once more, the delivery is the cause.
@@ -183,7 +181,7 @@ export const isolateAfterCrashes = 3
 
 /** Why an attempt failed. Messages contain no personal data. */
 export interface Failure {
-  readonly reason: FailureReason
+  readonly reason: (typeof failureReasons)[number]
   readonly message: string
   /** For `Permanent` and `Blocked`: the kind of refusal. */
   readonly refusal: string | null

@@ -28,30 +28,30 @@ export interface ClaimRequest {
   readonly most: number
   /**
    * Replaces `most` while one of the handler's due or running deliveries was running during an earlier crash. The next crash is counted
-   * for every claimed delivery, so only as many are claimed as can start at once. `most` if absent.
+   * for every claimed delivery, so only as many are claimed as can start at once.
    */
-  readonly mostAfterCrash?: number
+  readonly mostAfterCrash: number
   /**
    * True to claim only deliveries that must run alone, and at most one for all requests together. Otherwise only other deliveries are
    * claimed.
    */
-  readonly isolated?: boolean
+  readonly isolated: boolean
   /** Maximum number of deliveries in a batch; null if the handler takes no batches. */
   readonly size: number | null
   /**
    * Maximum number of deliveries, or of batches, that are claimed in all processes together, while other processes own shards too. A
-   * process that owns all shards may claim more than it starts at once. No maximum if absent.
+   * process that owns all shards may claim more than it starts at once.
    */
-  readonly concurrency?: number
+  readonly concurrency: number
   /** Integrations whose deliveries are not claimed now. */
   readonly excludedIntegrations: ReadonlyArray<string>
   /** The only integrations whose deliveries are claimed; all if absent. */
   readonly onlyIntegrations?: ReadonlyArray<string>
   /**
-   * The kind of delivery that the handler takes; any if absent. Another one was made when the handler of this name took events, and takes
+   * The kind of delivery that the handler takes. Another one was made when the handler of this name took events, and takes
    * ticks now, or the other way around.
    */
-  readonly subject?: Subject["_tag"]
+  readonly subject: Subject["_tag"]
   /** A delivery that is due more than this far ahead, in ms, becomes due now, because our clock was set back   (W4). */
   readonly maxLead: number
 }

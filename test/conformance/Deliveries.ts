@@ -100,29 +100,6 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
       }
     )
 
-    test(
-      "let only their latest claim begin steps and check (X16)",
-      setup(["a"]),
-      function*({ claimOne, deliveries, fence, open, owner, step: stepOf }) {
-        const old = fence(yield* claimOne)
-        yield* open(owner)
-        const latest = fence(yield* claimOne)
-        assert.deepStrictEqual([old.claim, latest.claim], [1, 2])
-        const step = stepOf("e1")
-        const intent = { ...step, integration, write: null, allowRepeat: false }
-        for (const refused of [deliveries.check(old), deliveries.begin(old, intent)]) {
-          assert.strictEqual(reasonOf(yield* Effect.exit(refused)), "Fenced")
-        }
-        assert.deepStrictEqual(yield* deliveries.begin(latest, intent), { _tag: "Begun" })
-        // a result of the old attempt does not complete the step of the latest one
-        yield* deliveries.finish(old, step, "1")
-        yield* deliveries.withdraw(old, step)
-        assert.deepStrictEqual((yield* deliveries.begin(latest, intent))._tag, "Unknown")
-        yield* deliveries.finish(latest, step, "2")
-        assert.deepStrictEqual(yield* deliveries.begin(latest, intent), { _tag: "Done", result: "2" })
-      }
-    )
-
     for (const skipsDeadLetters of [false, true]) {
       test(
         skipsDeadLetters

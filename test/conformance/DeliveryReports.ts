@@ -220,30 +220,29 @@ export const reportSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
       )
     }
 
-    test(
-      "a request that repeats a resolved one gets its result permanently, and the next request is a new one (L5)",
-      unresolved(),
-      function*({ again, deliveries, intent, name, report }) {
-        yield* report(happened(), yield* name)
-        const { fence, outcome } = yield* again({ step: "s/write:b", isSameRequest: true })
-        assert.strictEqual(outcome._tag, "Done")
-        const begin = (step: string) =>
-          Effect.map(deliveries.begin(fence, { ...intent, step, isSameRequest: true }), ({ _tag }) => _tag)
-        assert.deepStrictEqual([yield* begin("s/write:b"), yield* begin("s/write:c")], ["Done", "Begun"])
-      }
-    )
-
-    test(
-      "a reported result that the same request has received is not given to another request (L5)",
-      unresolved(),
-      function*({ again, deliveries, intent, name, report }) {
-        yield* report(happened(), yield* name)
-        const { fence, outcome } = yield* again()
-        assert.strictEqual(outcome._tag, "Done")
-        const other = yield* deliveries.begin(fence, { ...intent, step: "s/write:b", isSameRequest: true })
-        assert.strictEqual(other._tag, "Begun")
-      }
-    )
+    for (
+      const [title, received] of [
+        ["a request that repeats a resolved one gets its result permanently", {
+          step: "s/write:b",
+          isSameRequest: true
+        }],
+        ["a reported result that the same request has received is not given to another one", {}]
+      ] as const
+    ) {
+      test(
+        `${title}, and the next request is a new one (L5)`,
+        unresolved(),
+        function*({ again, deliveries, intent, name, report }) {
+          yield* report(happened(), yield* name)
+          const { fence, outcome } = yield* again(received)
+          assert.strictEqual(outcome._tag, "Done")
+          const begin = (more: Partial<Intent>) =>
+            Effect.map(deliveries.begin(fence, { ...intent, ...more }), ({ _tag }) => _tag)
+          const next = { step: "s/write:c", isSameRequest: true }
+          assert.deepStrictEqual([yield* begin(received), yield* begin(next)], ["Done", "Begun"])
+        }
+      )
+    }
 
     test(
       "the first record that shows a write with unknown outcome is saved with the step (E2)",

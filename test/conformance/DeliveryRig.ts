@@ -80,7 +80,17 @@ export const setup = Effect.fnUntraced(
     const dispatch = (owner: Owner, some: ReadonlyArray<NewDelivery>, position: number) =>
       deliveries.dispatch(owner, { deliveries: some, handlers: [key], position })
     yield* dispatch(owner, orderingKeys.map((orderingKey, index) => made(orderingKey, index + 1)), orderingKeys.length)
-    const want: ClaimRequest = { handler: key, most: 100, size: null, excludedIntegrations: [], maxLead: 1_000_000 }
+    const want: ClaimRequest = {
+      handler: key,
+      most: 100,
+      mostAfterCrash: 100,
+      isolated: false,
+      size: null,
+      concurrency: 100,
+      excludedIntegrations: [],
+      subject: details.scheduled === true ? "Tick" : "Event",
+      maxLead: 1_000_000
+    }
     const claimWith = (details: Partial<ClaimRequest> = {}, ...outcomes: ReadonlyArray<AttemptOutcome>) =>
       deliveries.settleAndClaim(owners, outcomes, [{ ...want, ...details }])
     const claim = Effect.map(claimWith(), ({ claimed }) => claimed)

@@ -32,7 +32,17 @@ describe("in a process without plugins", () => {
         }]
       })
       const { claimed } = yield* deliveries.settleAndClaim(owners, [], [
-        { handler: handlerKey, most: 1, size: null, excludedIntegrations: [], maxLead: 1e12 }
+        {
+          handler: handlerKey,
+          most: 1,
+          mostAfterCrash: 1,
+          isolated: false,
+          size: null,
+          concurrency: 1,
+          excludedIntegrations: [],
+          subject: "Event",
+          maxLead: 1e12
+        }
       ])
       assert.strictEqual(claimed.length, 1)
       yield* endRunningDeliveries

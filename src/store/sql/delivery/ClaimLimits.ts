@@ -115,8 +115,8 @@ export const make = (sql: SqlClient) => {
       : sql`AND integration NOT IN ${sql.in(excludedIntegrations)}`
     const only = onlyIntegrations === undefined ? none : sql`AND integration ${among(sql, onlyIntegrations)}`
     // only the delivery of an event has a position
-    const kind = subject === undefined ? "" : `AND position IS ${subject === "Event" ? "NOT NULL" : "NULL"}`
-    return sql`${except} ${only} ${sql.literal(kind)}`
+    const kind = sql.literal(`AND position IS ${subject === "Event" ? "NOT NULL" : "NULL"}`)
+    return sql`${except} ${only} ${kind}`
   }
 
   /**
@@ -149,7 +149,7 @@ export const make = (sql: SqlClient) => {
     now: number
   ) {
     const { concurrency, handler } = want
-    if (concurrency === undefined || areAll(shards)) return Infinity
+    if (areAll(shards)) return Infinity
     const free = concurrency - (yield* runningOf(handler))
     // The process that frees the last slot would always be the next to take it. In one second of four it leaves the slot to the process
     // of the earliest delivery.

@@ -21,11 +21,10 @@ export const make = (sql: SqlClient, members: Pick<Batches, "remember">) => {
   const { crashSuspects, excluding, freeSlots, permitted } = ClaimLimits.make(sql)
 
   const matchesIsolation = ({ isolated }: ClaimRequest) =>
-    isolated === true ? sql`crashes >= ${isolateAfterCrashes}` : sql`crashes <> ${isolateAfterCrashes}`
+    isolated ? sql`crashes >= ${isolateAfterCrashes}` : sql`crashes <> ${isolateAfterCrashes}`
 
   /** The delivery with the most crashes comes first, so that it becomes a dead letter before another one can end the process. */
-  const mostCrashesFirst = ({ isolated }: ClaimRequest, of = "") =>
-    sql.literal(isolated === true ? `${of}(crashes) DESC,` : "")
+  const mostCrashesFirst = ({ isolated }: ClaimRequest, of = "") => sql.literal(isolated ? `${of}(crashes) DESC,` : "")
 
   /** The rows that a query finds in each of the shards. There must be at least one shard. */
   const inEach = (shards: Shards, query: (shard: number) => Fragment): Fragment =>
@@ -170,7 +169,7 @@ export const make = (sql: SqlClient, members: Pick<Batches, "remember">) => {
     let isolatedDue = false
     for (const request of shards.length === 0 ? [] : requests) {
       const { handler, size } = request
-      if (request.isolated === true && claimed.length > 0) break
+      if (request.isolated && claimed.length > 0) break
       const circuit = circuits.get(handler) ?? HandlerCircuit.closed
       const { lookAt, permits } = yield* permitted(handler, circuit, shards, now)
       if (permits === 0) {
@@ -178,13 +177,13 @@ export const make = (sql: SqlClient, members: Pick<Batches, "remember">) => {
         continue
       }
       const suspects = yield* crashSuspects(request, shards, now)
-      const most = suspects.some ? Math.min(request.most, request.mostAfterCrash ?? request.most) : request.most
+      const most = suspects.some ? Math.min(request.most, request.mostAfterCrash) : request.most
       const due = yield* dueShards(handler)
       const found = yield* bringForward(request, due.filter(({ shard }) => shards.includes(shard)), now)
       const free = found.length === 0 ? 0 : Math.min(permits, yield* freeSlots(request, shards, due, now))
       // an isolated delivery without a free slot does not set `isolatedDue`, so no other delivery waits for it
-      if (request.isolated !== true && suspects.isolatedDue && free > 0) isolatedDue = true
-      const want = { ...request, most: Math.min(request.isolated === true ? 1 : most, free) }
+      if (!request.isolated && suspects.isolatedDue && free > 0) isolatedDue = true
+      const want = { ...request, most: Math.min(request.isolated ? 1 : most, free) }
       const pollAt = free < most && found.length > 0 && !ClaimLimits.areAll(shards)
         ? now + ClaimLimits.pollMillis
         : Infinity

@@ -2,7 +2,7 @@
  * Takes and hands over shards as the placement moves them between the processes of a fleet. `fleet/Placement.ts` explains the verbs.
  *
  * Invariants
- * 1. A shard is handed over before its singleton ends, so that the next process takes the shard only after this process has stopped reading
+ * 1. A shard is handed over before its singleton ends. So the next process takes the shard only when this one no longer reads its streams
  * 2. Commands are executed for a shard only while its streams are read
  *
  * Gotchas

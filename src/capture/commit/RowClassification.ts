@@ -2,12 +2,12 @@
  * Classifies the rows of a page: compares each record with its stored rows, without publishing or staging anything.
  *
  * Gotchas
- * - If a page contains different copies of one record, the record is disputed and a refetch decides (P3). Until then the record
- *   stays in its hold. If it left the hold, an old copy could remove a deleted record from a hold that an operator rejected (D17).
- * - The records of a list that the API only returns as a whole cannot be read by id and have no `changed_at`. In such a list, a later run
- *   that contains the record with only one content ends the dispute.
- * - If a model's processing changed, a record is first hashed with the older processing. If that hash equals the stored one, the
- *   record did not change. Otherwise the stored content is hashed with the new processing before the comparison (S3, V1, V2).
+ * - If a page contains different copies of one record, the record is disputed, and a refetch decides (P3). Until then, the record stays in
+ *   its hold. Otherwise an old copy could take a deleted record out of a hold that an operator rejected (D17).
+ * - Some lists can only be read as a whole. Their records cannot be read by id and have no `changed_at`, so a later run that contains the
+ *   record with only one content ends the dispute.
+ * - After a change of the processing, a record is first hashed with the older one (S3, V1, V2). If that hash equals the stored one, the
+ *   record did not change. Otherwise the stored content is hashed with the new processing, and then compared.
  */
 import * as Effect from "effect/Effect"
 import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"

@@ -7,8 +7,7 @@
  *
  * Gotchas
  * - It runs before more applications are read, while the stored applications equal the published ones.
- * - If `ats.candidate` is removed from the configuration and added again, candidates that were erased in between are not
- *   deleted.
+ * - If `ats.candidate` is removed from the configuration and added again, candidates that were erased in between are not deleted.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

@@ -3,16 +3,16 @@
  * several applications differ, one of them is chosen.
  *
  * Invariants
- * 1. A candidate's published content is never replaced by a copy whose `changed_at` is earlier than that of the candidate's last event,
- *    unless that event erased the candidate   (N5, D11)
- * 2. A candidate is deleted when its own `remote_deleted_at` is set, or when all applications that contained it are erased. It
- *    is never deleted because an application is gone   (N6, D11, I7)
+ * 1. A copy with an earlier `changed_at` than the candidate's last event never replaces the published content   (N5). Exception: that
+ *    event erased the candidate   (D11)
+ * 2. A candidate is deleted if its own `remote_deleted_at` is set, or once all applications that contained it are erased. An application
+ *    that is deleted, or gone, deletes no candidate   (N6, D11, I7)
  * 3. A copy found by a refresh never makes other applications stale   (N7)
  *
  * Gotchas
  * - The guard does not check candidates. It holds waves of applications, and no candidate is derived from a held change.
- * - If only the `changed_at` of a copy moves, no event is published. The copy keeps the older `changed_at` in comparisons until a sweep
- *   or a refresh reads another application with the candidate.
+ * - If only the `changed_at` of a copy moves, no event is published. Comparisons then use the copy's older `changed_at`, until a sweep or a
+ *   refresh reads another application with the candidate.
  * - If a candidate is in more than `maxParents` applications, only the first `maxParents` and the changed ones are compared.
  */
 import * as Effect from "effect/Effect"

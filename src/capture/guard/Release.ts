@@ -1,12 +1,16 @@
 /**
- * Releases pending rows: staged changes at the end of a run, rows of holds that no longer exceed the
- * thresholds, and rows of approved holds. Each row is published, or put into the hold that still covers it.
+ * Releases pending rows: staged changes at the end of a run, rows of holds that no longer exceed the thresholds, and rows of approved
+ * holds. Each row is published, or put into the hold that still covers it.
+ *
+ * | staged by | released by the end of |
+ * |---|---|
+ * | a poll, a refresh or a refetch, complete or not | a complete poll |
+ * | a sweep, complete or not | a complete sweep   (X17, D21: a poll ends while a sweep is open) |
+ * | two confirmations of an absence | a complete poll or sweep |
  *
  * Invariants
- * 1. Changes staged by an unfinished run stay pending until a run of the same kind is complete   (X17, D21). A refresh or refetch counts as a
- *    poll, and any complete run releases a confirmed absence (`Verdict.ts`)
- * 2. A hold ends because an operator decides, because its records are observed with their published content again, or because a
- *    complete sweep finds it below the thresholds. A hold never ends because of its age   (D17, C8)
+ * 1. A hold ends in one of three ways: an operator decides, its records are observed with their published content again, or a complete
+ *    sweep finds it below the thresholds. A hold never ends because of its age   (D17, C8)
  *
  * Gotchas
  * - Staged rows are read twice in the same transaction, to count and to release them, a chunk at a time: memory stays bounded (I9).

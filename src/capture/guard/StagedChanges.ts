@@ -1,10 +1,8 @@
 /**
- * Compares pending rows with the published content: determines the kind of each change, and builds its write when it is
- * released.
+ * Compares pending rows with the published content: determines the kind of each change, and builds its write when it is released.
  *
  * Invariants
- * 1. The published and the observed content are compared at release, so a change that was observed several times gives one
- *    event   (D18, D20)
+ * 1. The published and the observed content are compared at release. So a change that was observed several times gives one event   (D18, D20)
  */
 import * as Effect from "effect/Effect"
 import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"

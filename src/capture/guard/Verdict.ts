@@ -6,10 +6,9 @@
  * 1. No change of a wave is published before the whole wave is counted   (D19)
  *
  * Gotchas
- * - A wave that arrives in parts is judged as one: the staged rows are counted together with the rows of the open hold, the changes that
- *   were published within the guard's window and, for deletes, the records that one confirmation has found absent. Scope changes are
- *   counted for each run alone.
- * - A confirmed absence is released by the next complete poll or sweep, whichever ends first (D2).
+ * - A wave that arrives in parts is judged as one. A run counts its staged rows, the rows of the open hold, and the changes that were
+ *   published within the guard's window. Of deletes, it also counts the records that one confirmation did not find.
+ * - Scope changes are counted for each run alone.
  */
 import * as Effect from "effect/Effect"
 import { diff } from "../../domain/Diff.ts"

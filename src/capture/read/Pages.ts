@@ -6,10 +6,10 @@
  * 2. If the run's fiber is interrupted, a page whose commit has started is committed, and no response is awaited
  *
  * Gotchas
- * - A list over live data may never end, or its cursors may form a loop. A run is therefore aborted if a cursor repeats, or after
- *   `maxPagesWithoutNewRows` pages in a row that contained no record new to the run (P4). Both are detected even if the run is suspended
- *   or interrupted in between. Only one cursor is remembered. It is replaced at pages 1, 2, 4, 8 …, so a loop is found within three
- *   rounds of the loop.
+ * - A list over live data may never end, or its cursors may form a loop (P4). A run is therefore aborted if a cursor repeats, or after
+ *   `maxPagesWithoutNewRows` pages in a row without a record that is new to the run. The run stores what it needs for that, so it may be
+ *   suspended in between.
+ * - Only one cursor is remembered. It is replaced at pages 1, 2, 4, 8 …, so a loop is found within three rounds.
  * - An empty page with a cursor is not the end of the list (P6).
  * - A sweep may have thousands of pages, so each of its pages begins a trace, which links to the sweep. A poll is one trace.
  */

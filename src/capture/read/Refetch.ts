@@ -2,10 +2,10 @@
  * Requests records by id, and decides whether a missing record is really absent or the response is incomplete.
  *
  * Invariants
- * 1. A record is treated as absent only if the response contains the controls (records known to be live) and only requested records, and
- *    if every row is readable   (D12, D13, D14, D22, I7)
- * 2. The controls are the smallest and the greatest suitable id, and are requested first and last. A response that is cut off, in the
- *    order of ids or of the request, therefore lacks one of the controls   (D22)
+ * 1. A record is treated as absent only if the response proves that it is complete   (D12, D13, D14, D22, I7). It does if it contains the
+ *    controls, which are records known to be live, if it contains no record that was not requested, and if every row is readable
+ * 2. The controls have the smallest and the greatest suitable id, and are requested first and last. So a response that is cut off lacks one
+ *    of them, in whatever order it is   (D22)
  *
  * Gotchas
  * - If the API rejects the request, the result is inconclusive, but the stream does not fail: its list may still be readable

@@ -6,8 +6,8 @@
  * 1. The progress of a stream is committed together with the rows, so a new process continues where the last one stopped   (I2, X1)
  * 2. Only the owner of the streams rewrites their content   (I10)
  * 3. Once a stream is redacted, the relay sends no batch that it read before   (I11)
- * 4. If another process wrote to a stream by other rules or with another key, all of its content is rewritten again: each process notes
- *    its rules and its key in the state of such a stream before it writes to it   (I11)
+ * 4. Each process notes its rules and its key in the state of a stream before it writes to the stream. If another process had other rules
+ *    or another key, all content of the stream is rewritten again   (I11)
  *
  * Gotchas
  * - The newest rows are rewritten first: readers may not have read them yet, and the latest row of a record is kept as long as the record

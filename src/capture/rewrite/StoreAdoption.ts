@@ -12,8 +12,8 @@
  *    version 1   (X19)
  *
  * Gotchas
- * - The new generation is derived from the clock, because no other source knows the number of adoptions: a copy that was made before an
- *   adoption does not have it. If the same copy is adopted twice, the second generation is still greater.
+ * - The new generation is derived from the clock. A count of adoptions in the store would not do, because a copy from before an adoption
+ *   lacks it. If the same copy is adopted twice, the second generation is still greater.
  * - Unsettled deliveries are kept, with the rows of the log that they need: they run after the adoption.
  * - Watermarks, pending rows and quarantine are kept. In an older copy they are older than the lost changes, so the next polls
  *   read those changes again.

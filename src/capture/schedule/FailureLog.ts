@@ -1,7 +1,7 @@
 /**
- * Logs why streams cannot be read, and when they can be read again. If an integration is broken, all its
- * streams fail for the same cause: only the first one logs the cause as a warning, and only the last one logs that it has recovered.
- * The others log at the level `debug`. The same holds for all integrations of an account whose key the API refuses.
+ * Logs why streams cannot be read, and when they can be read again. If an integration is broken, all its streams fail for the same cause:
+ * only the first one logs the cause as a warning, and only the last one logs that it has recovered. The others log at the level `debug`.
+ * If the API refuses the key of an account, the same is true of all its integrations.
  *
  * Gotchas
  * - A process that starts while streams fail, or that takes their shard, logs the cause at their next failure: its log would otherwise not

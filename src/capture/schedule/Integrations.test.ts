@@ -501,4 +501,16 @@ describe("Integrations", () => {
         ]
       )
     }))
+
+  it.effect("`auto` reads the models that the catalog offers when the integration is added and at the start", () =>
+    scenario(function*() {
+      const first = yield* startProcess()
+      yield* first.add({ ...acme, models: "auto" })
+      yield* TestClock.adjust("1 second")
+      const store = yield* Store
+      assert.isAbove((yield* store.streams).length, 5)
+      yield* first.stop
+      yield* startProcess()
+      assert.isFalse((yield* store.streams).some((state) => state.retired))
+    }))
 })

@@ -249,7 +249,7 @@ export const redactAndRetire = (
   ownership: Ownership,
   processingOf: ProcessingOf
 ): Effect.Effect<boolean, StoreError, Store> =>
-  redactStored(ownership, processingOf).pipe(
+  unlessDamaged(redactStored(ownership, processingOf)).pipe(
     Effect.andThen(retireKeys),
     Effect.catch((error) => error.reason._tag === "MissingKey" ? Effect.succeed(true) : Effect.fail(error))
   )

@@ -1,44 +1,27 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
 import { pendingOf } from "../../../test/conformance/StoreSamples.ts"
+import { acme, startProcess } from "../../../test/support/capture/Capturing.ts"
 import { start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import * as MemorySink from "../../../test/support/publish/MemorySink.ts"
 import { received } from "../../../test/support/publish/Relaying.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { type LogEntry, partitionKey } from "../../domain/ChangeEvent.ts"
-import * as Processing from "../../domain/Processing.ts"
 import { Unreachable } from "../../publish/Sink.ts"
-import { Source } from "../../source/Source.ts"
+import type { Source } from "../../source/Source.ts"
 import { relayReader } from "../../store/EventLog.ts"
 import type { Hold } from "../../store/Records.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import * as StoreAdoption from "../rewrite/StoreAdoption.ts"
-import { Capture, layer as captureLayer } from "./Capture.ts"
-import {
-  type IntegrationRefused,
-  Integrations,
-  type IntegrationSettings,
-  type IntegrationsOptions,
-  layer
-} from "./Integrations.ts"
+import type { IntegrationRefused, IntegrationSettings } from "./Integrations.ts"
 
-const acme: IntegrationSettings = {
-  id: "greenhouse:acme",
-  account: "default",
-  models: ["ats.tag"],
-  interval: Duration.minutes(1),
-  sweepInterval: Duration.hours(6),
-  backfill: "publish"
-}
 const other = { ...acme, id: "workday:acme" }
 
 const holding: Omit<Hold, "id"> = {
@@ -51,27 +34,6 @@ const holding: Omit<Hold, "id"> = {
   released: 0,
   release: null
 }
-
-/** Starts a process with the store and the API of the test. */
-const startProcess = Effect.fnUntraced(function*(options: Partial<IntegrationsOptions> = {}) {
-  const scope = yield* Scope.fork(yield* Effect.scope)
-  const services = Layer.merge(Layer.succeed(Store, yield* Store), Layer.succeed(Source, yield* Source))
-  const context = yield* layer({
-    declared: [],
-    discovered: new Map(),
-    processing: Processing.defaultProcessing,
-    readers: [],
-    ...options
-  }).pipe(
-    Layer.provideMerge(captureLayer({ minOverlap: Duration.minutes(5), confirmInterval: Duration.minutes(10) })),
-    Layer.provide(services),
-    Layer.fresh,
-    (one) => Layer.buildWithScope(one, scope)
-  )
-  yield* Effect.forkIn(Context.get(context, Capture).run, scope)
-  yield* TestClock.adjust("1 second")
-  return { ...Context.get(context, Integrations), stop: Scope.close(scope, Exit.void) }
-})
 
 const scenario = <A>(
   test: (api: Scripted.ScriptedApi) => Effect.fn.Return<A, unknown, Store | Source | Scope.Scope>

@@ -1,35 +1,26 @@
 /** A process whose tool catalog was not available when it determined the models of `auto`. */
 import { assert, describe, it } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
-import { start } from "../../../test/support/capture/Rig.ts"
+import { acme as tagged, startProcess as start } from "../../../test/support/capture/Capturing.ts"
+import { start as startedAt } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { streamName } from "../../domain/Model.ts"
-import * as Processing from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
 import { Forbidden, Source, SourceError, Transient, Unauthorized, Unsupported } from "../../source/Source.ts"
 import { Store } from "../../store/Store.ts"
-import { Capture, type CaptureOptions, layer as captureLayer } from "./Capture.ts"
-import { Integrations, type IntegrationSettings, layer } from "./Integrations.ts"
+import type { CaptureOptions } from "./Capture.ts"
+import type { IntegrationSettings } from "./Integrations.ts"
 import { discoverModels } from "./ModelDiscovery.ts"
 
-const acme: IntegrationSettings = {
-  id: "greenhouse:acme",
-  account: "default",
-  models: "auto",
-  interval: Duration.minutes(1),
-  sweepInterval: Duration.hours(6),
-  backfill: "publish"
-}
+const acme: IntegrationSettings = { ...tagged, models: "auto" }
 /** Polled so rarely that a day of virtual time costs little. */
 const quiet = { ...acme, interval: Duration.hours(30) }
 const offered = ["ats.application", "ats.candidate", "ats.offer", "ats.scorecard"]
@@ -59,21 +50,8 @@ const startProcess = Effect.fnUntraced(function*(
   declared: ReadonlyArray<IntegrationSettings>,
   options: Partial<CaptureOptions> = {}
 ) {
-  const scope = yield* Scope.fork(yield* Effect.scope)
-  const services = Layer.merge(Layer.succeed(Store, yield* Store), Layer.succeed(Source, yield* Source))
   const discovered = yield* discoverModels(declared.filter(({ models }) => models === "auto"))
-  const context = yield* layer({ declared, discovered, processing: Processing.defaultProcessing, readers: [] }).pipe(
-    Layer.provideMerge(
-      captureLayer({ minOverlap: Duration.minutes(5), confirmInterval: Duration.minutes(10), ...options })
-    ),
-    Layer.provide(services),
-    Layer.fresh,
-    (one) => Layer.buildWithScope(one, scope)
-  )
-  const capture = Context.get(context, Capture)
-  yield* Effect.forkIn(capture.run, scope)
-  yield* TestClock.adjust("1 second")
-  return { ...Context.get(context, Integrations), capture, stop: Scope.close(scope, Exit.void) }
+  return yield* start({ declared, discovered }, options)
 })
 
 const scenario = <A>(
@@ -81,7 +59,7 @@ const scenario = <A>(
 ): Effect.Effect<A, unknown> => {
   const api = Scripted.make()
   const world: World = { api, requested: [], lines: [], answer: () => Effect.fail(down) }
-  for (const id of ["a", "b"]) api.put(start, { id, name: "1" })
+  for (const id of ["a", "b"]) api.put(startedAt, { id, name: "1" })
   api.intercept = (request, answer) => offered.includes(request.model) ? answer : Effect.fail(unsupported)
   const read = ({ params, read }: { readonly params: object; readonly read: string }) =>
     Effect.suspend(() => {
@@ -93,7 +71,7 @@ const scenario = <A>(
   const logger = Logger.make(({ fiber, message }) => {
     world.lines.push(`${message} ${JSON.stringify(fiber.getRef(References.CurrentLogAnnotations))}`)
   })
-  return TestClock.setTime(start).pipe(
+  return TestClock.setTime(startedAt).pipe(
     Effect.andThen(Effect.gen(() => test(world))),
     Effect.scoped,
     Effect.provide(Layer.mergeAll(

@@ -29,7 +29,7 @@ import {
 import { ReadAudit } from "./ReadAudit.ts"
 import { RequestValidation } from "./RequestValidation.ts"
 import { schemas } from "./SchemaApi.ts"
-import { DurationText, Model, page } from "./Schemas.ts"
+import { DurationText, Model, page, words } from "./Schemas.ts"
 import { sessions } from "./SessionApi.ts"
 import { commandEndpoints, streams } from "./StreamApi.ts"
 import { streamDetail } from "./StreamDetailApi.ts"
@@ -85,34 +85,50 @@ const RemovalRequest = Schema.Struct({
 // ---- endpoints ----------------------------------------------------------------------------------------------------
 
 const integrations = HttpApiGroup.make("integrations").add(
-  HttpApiEndpoint.get("list", "/v1/integrations", { success: page(IntegrationView), error: StoreUnavailable }),
+  HttpApiEndpoint.get("list", "/v1/integrations", { success: page(IntegrationView), error: StoreUnavailable })
+    .annotateMerge(words(
+      "listIntegrations",
+      "List the integrations",
+      "Lists the integrations that are declared or were added, including removed ones whose data is kept."
+    )),
   HttpApiEndpoint.post("add", "/v1/integrations", {
     payload: IntegrationRequest,
     success: IntegrationView,
     error: [IntegrationInvalid, Conflict, StoreUnavailable, ...callProblems]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "addIntegration",
+    "Add an integration",
     "Adds an integration at run time; it stays across restarts. An integration that was removed with its data kept " +
       "continues where it stopped."
-  ),
+  )),
   HttpApiEndpoint.post("remove", "/v1/integrations/:id/remove", {
     params: { id: Schema.String },
     payload: RemovalRequest,
     success: IntegrationView,
     error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "removeIntegration",
+    "Remove an integration",
     "Removes an integration that was added at run time. After the response Rollcall no longer reads it. Erasing " +
       "continues in the background: its events are deleted from the log once they are published to every sink."
-  )
+  ))
 )
 
 const health = HttpApiGroup.make("health").add(
-  HttpApiEndpoint.get("live", "/health/live", { success: Schema.Struct({ status: Schema.Literal("live") }) }),
+  HttpApiEndpoint.get("live", "/health/live", { success: Schema.Struct({ status: Schema.Literal("live") }) })
+    .annotateMerge(words(
+      "getLiveness",
+      "Liveness",
+      "Responds as long as the process can respond."
+    )),
   HttpApiEndpoint.get("ready", "/health/ready", {
     success: Schema.Struct({ status: Schema.Literal("ready"), checks: Schema.Array(ReadinessCheck) }),
     error: NotReady
-  })
+  }).annotateMerge(words(
+    "getReadiness",
+    "Readiness",
+    "200 if the store, the streams and the sinks work, otherwise 503; `checks` shows which of them failed."
+  ))
 )
 
 export const Api = HttpApi.make("rollcall")

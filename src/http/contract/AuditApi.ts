@@ -1,10 +1,9 @@
 /** The contract of the operating API for the audit log: the commands of operators, and who read records. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { StoreUnavailable } from "./Problem.ts"
-import { Limit, page, PositiveInt } from "./Schemas.ts"
+import { Limit, page, PositiveInt, words } from "./Schemas.ts"
 
 /** These ids may exceed 32 bits: PostgreSQL uses up an id even if the entry exists already. */
 const EntryId = Schema.FiniteFromString.check(
@@ -71,14 +70,19 @@ export const audit = HttpApiGroup.make("audit").add(
     query: { after: Schema.optionalKey(PositiveInt), limit: Schema.optionalKey(Limit) },
     success: page(AuditEntryView),
     error: StoreUnavailable
-  }).annotate(OpenApi.Description, "Lists the commands of operators, newest first, and who sent them."),
+  }).annotateMerge(words(
+    "listCommands",
+    "List the commands of operators",
+    "Lists the commands of operators, newest first, and who sent them."
+  )),
   HttpApiEndpoint.get("reads", "/v1/audit/reads", {
     query: { after: Schema.optionalKey(EntryId), limit: Schema.optionalKey(Limit) },
     success: page(AuditedReadsView),
     error: StoreUnavailable
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "listReads",
+    "List who read records",
     "Lists who read records, newest first: one entry for the requests of an hour to one route, by one kind of caller, " +
       "from one address. Entries are kept for 90 days."
-  )
+  ))
 )

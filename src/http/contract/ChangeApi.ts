@@ -6,12 +6,11 @@
  */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { transitionNames } from "../../domain/Model.ts"
 import { NotFound, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
-import { Instant, Kind, Model } from "./Schemas.ts"
+import { Instant, Kind, Model, words } from "./Schemas.ts"
 
 const ChangeView = Schema.Struct({
   position: Schema.String,
@@ -118,27 +117,30 @@ export const changes = HttpApiGroup.make("changes").add(
       })
     }),
     error: [NotFound, StoreUnavailable]
-  }).annotate(ShowsRecords, true).annotate(
-    OpenApi.Description,
+  }).annotate(ShowsRecords, true).annotateMerge(words(
+    "searchChanges",
+    "Search for changes, newest first",
     "Lists events from the newest to the oldest, without content. One request searches at most 20,000 positions of the log, so a page may " +
       "have fewer events than `limit`, or none, although `next` is not null. With `id` it finds all events of the record at once."
-  ),
+  )),
   HttpApiEndpoint.get("path", "/v1/changes/:position", {
     params: at,
     success: ChangePath,
     error: [NotFound, StoreUnavailable]
-  }).annotate(ShowsRecords, true).annotate(
-    OpenApi.Description,
+  }).annotate(ShowsRecords, true).annotateMerge(words(
+    "getChange",
+    "Get the path of a change",
     "The path of one change: the run that found it, the log, Kafka, its deliveries with their attempts and writes, and the changes that these " +
       "writes caused. Contains no content."
-  ),
+  )),
   HttpApiEndpoint.get("content", "/v1/changes/:position/content", {
     params: at,
     success: ChangeContent,
     error: [NotFound, StoreUnavailable]
-  }).annotate(ShowsRecords, true).annotate(
-    OpenApi.Description,
+  }).annotate(ShowsRecords, true).annotateMerge(words(
+    "revealChange",
+    "Reveal the content of a change",
     "The content of one change: the record before and after it. The response is sent after `events.reveal` is in the audit log, with the " +
       "position, the caller and the address."
-  )
+  ))
 )

@@ -2,7 +2,6 @@
 import * as Duration from "effect/Duration"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as OpenApi from "effect/http-api/OpenApi"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { failureFields } from "../../delivery/admin/PluginAdmin.ts"
@@ -11,7 +10,7 @@ import { parseDuration } from "../../domain/DurationText.ts"
 import { DeadLetterDetailView, DeadLetterView } from "./DeadLetterViews.ts"
 import { Conflict, NotFound, ResolutionMalformed, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
-import { DurationText, IdRanges, Limit, page, PositiveInt, Time } from "./Schemas.ts"
+import { DurationText, IdRanges, Limit, page, PositiveInt, Time, words } from "./Schemas.ts"
 
 const QueryFields = {
   plugin: Schema.optionalKey(Schema.String),
@@ -102,27 +101,30 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     query: { ...QueryFields, after: Schema.optionalKey(PositiveInt), limit: Schema.optionalKey(Limit) },
     success: page(DeadLetterView),
     error: StoreUnavailable
-  }).annotate(ShowsRecords, true).annotate(
-    OpenApi.Description,
+  }).annotate(ShowsRecords, true).annotateMerge(words(
+    "listDeadLetters",
+    "List the dead letters",
     "Lists deliveries that failed for good, oldest first. `since` and `until` filter by the time of the failure."
-  ),
+  )),
   HttpApiEndpoint.get("show", "/v1/deadletters/:id", {
     params: { id: PositiveInt },
     success: DeadLetterDetailView,
     error: [NotFound, StoreUnavailable]
-  }).annotate(ShowsRecords, true).annotate(
-    OpenApi.Description,
+  }).annotate(ShowsRecords, true).annotateMerge(words(
+    "getDeadLetter",
+    "Get a dead letter",
     "Shows one dead letter with its attempts, their requests, its journal and its unknown outcomes."
-  ),
+  )),
   HttpApiEndpoint.post("plan", "/v1/deadletters/plan", {
     payload: Schema.Struct(FilterFields),
     success: PlanView,
     error: [NotFound, StoreUnavailable]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "planRedrive",
+    "Count the dead letters of a filter",
     "Counts the dead letters that match a filter, and returns a `plan` that identifies exactly these. Changes " +
       "nothing. 404 if one of `ids` does not exist or does not match the filter."
-  ),
+  )),
   HttpApiEndpoint.post("redrive", "/v1/deadletters/redrive", {
     payload: Schema.Struct({
       ...PlannedFields,
@@ -131,32 +133,35 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     }).annotate({ examples: [{ plugin: "webhook", plan: "5c1f0a9e2b7d4e63", over: "10 minutes" }] }),
     success: RedriveView,
     error: [Conflict, StoreUnavailable]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "redriveDeadLetters",
+    "Deliver planned dead letters again",
     "Sends the planned dead letters again, spread evenly `over` a duration of at most a week. Each uses its journal " +
       "unless `fresh` is true. 409 if other dead letters match the filter now, and with `fresh` if one of them " +
       "has a write or step of unknown outcome. If the request is interrupted, the remaining ones stay dead letters: " +
       "make a new plan."
-  ),
+  )),
   HttpApiEndpoint.post("progress", "/v1/deadletters/progress", {
     payload: Schema.Struct({ ranges: IdRanges.check(Schema.isMaxLength(rangesPerRequest)) }).annotate({
       examples: [{ ranges: [{ first: 17, last: 18 }] }]
     }),
     success: ProgressView,
     error: StoreUnavailable
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "getRedriveProgress",
+    "Count how far redriven dead letters are",
     "Counts how many deliveries of a redrive or a replay are done, open, or dead letters. `ranges`: at most a thousand " +
       "of those that `POST /v1/deadletters/redrive` or `POST /v1/plugins/{plugin}/replay` returned. Changes nothing."
-  ),
+  )),
   HttpApiEndpoint.post("discard", "/v1/deadletters/discard", {
     payload: Schema.Struct(PlannedFields),
     success: DiscardView,
     error: [Conflict, StoreUnavailable]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "discardDeadLetters",
+    "Discard planned dead letters",
     "Discards the planned dead letters for good. Later deliveries no longer wait for them."
-  ),
+  )),
   HttpApiEndpoint.post("resolve", "/v1/deadletters/:id/resolve", {
     params: { id: PositiveInt },
     payload: Schema.Struct({
@@ -173,11 +178,12 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     }).annotate({ examples: [{ outcome: "5c1f0a9e2b7d", happened: true, id: "8Xi6iZrwusZqJmDGXs49GBmJ" }] }),
     success: ResolveView,
     error: [NotFound, ResolutionMalformed, Conflict, StoreUnavailable]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "resolveOutcome",
+    "Record the outcome of a write",
     "Records whether a write or step of unknown outcome happened. If it happened, the handler continues with the " +
       "given result. If not, its journal entry is deleted, and it is done again. After the last resolution the dead " +
       "letter is sent again. 409 if the outcome is no longer unresolved, or if the attempt that sent it is still " +
       "running."
-  )
+  ))
 )

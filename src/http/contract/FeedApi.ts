@@ -9,12 +9,11 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
-import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { transitionNames } from "../../domain/Model.ts"
 import { NotFound, PositionGone, PositionMalformed, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
-import { Kind, Limit, Model, oneOrMore, Time } from "./Schemas.ts"
+import { Kind, Limit, Model, oneOrMore, Time, words } from "./Schemas.ts"
 
 /** A CloudEvent 1.0 in JSON format, as `GET /v1/events` lists it. */
 const Event = Schema.Struct({
@@ -74,14 +73,15 @@ const events = HttpApiEndpoint.get("events", "/v1/events", {
     Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
   ],
   error: positionErrors
-}).annotate(ShowsRecords, true).annotate(
-  OpenApi.Description,
+}).annotate(ShowsRecords, true).annotateMerge(words(
+  "listEvents",
+  "List or stream events",
   "Lists events in the order of the log. `next` is always present: pass it as `after` of the next request, with the same " +
     "filter. A page has fewer than `limit` events if it would otherwise exceed 8 MiB, and a page of a filter by kind or " +
     "transition ends after 10,000 events of the log, so only `next` shows how far it read. With `Accept: text/event-stream` " +
     "the same events are streamed: `id` is the position, `event` is the kind, `Last-Event-ID` resumes after it, and " +
     "comments keep the connection alive."
-)
+))
 
 const records = HttpApiEndpoint.get("records", "/v1/records", {
   query: {
@@ -97,12 +97,13 @@ const records = HttpApiEndpoint.get("records", "/v1/records", {
     next: Schema.NullOr(Schema.String).annotate({ description: "Null on the last page" })
   }).annotate({ identifier: "RecordPage" }),
   error: [...positionErrors, NotFound]
-}).annotate(ShowsRecords, true).annotate(
-  OpenApi.Description,
+}).annotate(ShowsRecords, true).annotateMerge(words(
+  "listRecords",
+  "List the current records of a stream",
   "Lists the current published state of a stream. A new consumer reads all pages (pass `next` as `after` of the " +
     "next request; it is null on the last page) and then follows `GET /v1/events?after=<position>`. `position` is " +
     "the same on every page. A page has fewer than `limit` records if it would otherwise exceed 8 MiB. With `id` the list has " +
     "only this record, and is empty if the record is deleted or unknown."
-)
+))
 
 export const feed = HttpApiGroup.make("feed").add(events, records)

@@ -1,10 +1,9 @@
 /** The contract of the operating API for the processes that share the store. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { StoreUnavailable } from "./Problem.ts"
-import { page } from "./Schemas.ts"
+import { page, words } from "./Schemas.ts"
 
 const ProcessView = Schema.Struct({
   id: Schema.String.annotate({ description: "Each start of a process has a new id" }),
@@ -46,9 +45,10 @@ export const FleetView = Schema.Struct({
 export type FleetView = typeof FleetView.Type
 
 export const fleet = HttpApiGroup.make("fleet").add(
-  HttpApiEndpoint.get("list", "/v1/fleet", { success: FleetView, error: StoreUnavailable }).annotate(
-    OpenApi.Description,
+  HttpApiEndpoint.get("list", "/v1/fleet", { success: FleetView, error: StoreUnavailable }).annotateMerge(words(
+    "listProcesses",
+    "List the processes",
     "Lists the processes that share the store, in the order in which they started. A process that stopped normally is not " +
       "listed; one that was killed is listed for a day. All times are those of the database's clock."
-  )
+  ))
 )

@@ -1,12 +1,11 @@
 /** The contract of the operating API for forgetting records: plan, confirm, list, and allow again. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { forgettableModels } from "../../domain/Forgotten.ts"
 import { callProblems, Conflict, NotFound, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
-import { Instant, Model, page } from "./Schemas.ts"
+import { Instant, Model, page, words } from "./Schemas.ts"
 
 const RecordFields = {
   integration: Schema.String,
@@ -89,19 +88,21 @@ export const forget = HttpApiGroup.make("forget").add(
   HttpApiEndpoint.get("list", "/v1/forget", { success: page(ForgottenView), error: StoreUnavailable }).annotate(
     ShowsRecords,
     true
-  ).annotate(
-    OpenApi.Description,
+  ).annotateMerge(words(
+    "listForgottenRecords",
+    "List the forgotten records",
     "Lists the forgotten records, by their ids. No run stores them again."
-  ),
+  )),
   HttpApiEndpoint.post("plan", "/v1/forget/plan", {
     payload: Schema.Struct(RecordFields).annotate({ examples: [example] }),
     success: ForgetPlanView,
     error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
-  }).annotate(ShowsRecords, true).annotate(
-    OpenApi.Description,
+  }).annotate(ShowsRecords, true).annotateMerge(words(
+    "planForgetting",
+    "Count what forgetting a record would remove",
     "Counts what `POST /v1/forget` would remove, and returns a `plan` that identifies the record and these counts. " +
       "Changes nothing. Reads the whole log of the models that may repeat the record. 404 if nothing is stored about it."
-  ),
+  )),
   HttpApiEndpoint.post("forget", "/v1/forget", {
     payload: Schema.Struct({
       ...RecordFields,
@@ -109,25 +110,28 @@ export const forget = HttpApiGroup.make("forget").add(
     }).annotate({ examples: [{ ...example, plan: "5c1f0a9e2b7d4e63" }] }),
     success: ForgottenView,
     error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "forgetRecord",
+    "Forget a record",
     "Forgets a record: removes it from the store, and its content from the records that repeat it, and never stores " +
       "it again. The removal continues in the background, even after a restart. 409 if the counts have changed since the plan."
-  ),
+  )),
   HttpApiEndpoint.post("progress", "/v1/forget/progress", {
     payload: Schema.Struct(RecordFields).annotate({ examples: [example] }),
     success: ForgottenView,
     error: [NotFound, StoreUnavailable]
-  }).annotate(ShowsRecords, true).annotate(
-    OpenApi.Description,
+  }).annotate(ShowsRecords, true).annotateMerge(words(
+    "getForgettingProgress",
+    "Get how far forgetting a record is",
     "Shows how far the removal of a record is. Changes nothing. 404 if the record is neither forgotten nor being forgotten."
-  ),
+  )),
   HttpApiEndpoint.post("allow", "/v1/forget/allow", {
     payload: Schema.Struct(RecordFields).annotate({ examples: [example] }),
     success: AllowedView,
     error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "allowRecord",
+    "Let runs store a forgotten record again",
     "Lets runs store a forgotten record again: with its next change, or by the next sweep. 409 while it is being erased."
-  )
+  ))
 )

@@ -1,11 +1,10 @@
 /** The contract of the operating API for holds: changes that wait for an operator's decision, and the decision. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { Conflict, NotFound, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
-import { Instant, Limit, Model, page, PositiveInt } from "./Schemas.ts"
+import { Instant, Limit, Model, page, PositiveInt, words } from "./Schemas.ts"
 
 const HoldState = Schema.Literals(["open", "rejected", "approving", "approved", "canceled"])
 
@@ -68,25 +67,31 @@ export const holds = HttpApiGroup.make("holds").add(
     },
     success: page(HoldView),
     error: StoreUnavailable
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "listHolds",
+    "List the holds",
     "Lists the holds of the guard, newest first. Without `state`: those that are neither approved nor canceled."
-  ),
+  )),
   HttpApiEndpoint.get("show", "/v1/holds/:id", {
     params: holdId,
     query: { after: Schema.optionalKey(Schema.String), limit: Schema.optionalKey(Limit) },
     success: HoldPage,
     error: [NotFound, StoreUnavailable]
-  }).annotate(ShowsRecords, true),
+  }).annotate(ShowsRecords, true).annotateMerge(words(
+    "getHold",
+    "Get a hold",
+    "Returns a hold with a page of the ids of its records."
+  )),
   HttpApiEndpoint.get("plan", "/v1/holds/:id/plan", {
     params: holdId,
     success: HoldPlanView,
     error: [NotFound, Conflict, StoreUnavailable]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "planApproval",
+    "Count the records that an approval would publish",
     "Counts the records of a hold, and returns a `plan` that identifies these records and their content. An approval " +
       "requires the `plan`. Changes nothing. 409 if there is nothing to approve."
-  ),
+  )),
   HttpApiEndpoint.post("approve", "/v1/holds/:id/approve", {
     params: holdId,
     query: {
@@ -96,20 +101,22 @@ export const holds = HttpApiGroup.make("holds").add(
     },
     success: HoldView,
     error: [NotFound, Conflict, StoreUnavailable]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "approveHold",
+    "Publish held changes",
     "Publishes the held changes; with `origin=backfill`, as backfill events. 409 if the records of the hold or their " +
       "content have changed since the `plan`. `silent=true` (scope holds only) accepts the new content without publishing events. The response comes at once, and the hold is `approving` " +
       "until all its changes are published. This also works for a paused or blocked stream. If the stream is no " +
       "longer read, the changes are published once it is read again, and `waiting_reason` says so."
-  ),
+  )),
   HttpApiEndpoint.post("reject", "/v1/holds/:id/reject", {
     params: holdId,
     success: HoldView,
     error: [NotFound, Conflict, StoreUnavailable]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "rejectHold",
+    "Keep held changes unpublished",
     "Rejects the hold; its changes stay unpublished. The records stay listed as rejected and cause no new hold " +
       "until their content changes again."
-  )
+  ))
 )

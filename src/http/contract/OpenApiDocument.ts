@@ -9,7 +9,7 @@
 import { modelNames } from "../../domain/Model.ts"
 import { type JsonSchema, recordSchemaOf } from "../../publish/RecordSchema.ts"
 import { eventDataSchemaOf } from "../../publish/SchemaDocuments.ts"
-import { introduction, operations, parameters, streamed, tags } from "./OpenApiTexts.ts"
+import { introduction, parameters, streamed, tags } from "./OpenApiTexts.ts"
 import { version } from "./Version.ts"
 
 type Json = Readonly<Record<string, unknown>>
@@ -78,16 +78,12 @@ const documentStream = (id: string, { 200: success, ...others }: Readonly<Record
 
 const documentOperation = (operation: Json, method: string): Json => {
   const id = String(operation["operationId"])
-  const [group] = id.split(".")
-  const { security: _, ...own } = operation
-  const { name, ...words } = operations[id] ?? { name: id }
+  const { security: _, tags: [group = ""] = [], ...own } = operation as Json & { readonly tags?: ReadonlyArray<string> }
   const isProbe = group === "health"
   const added = { ...isProbe ? {} : guarded, ...method === "post" ? withBody : {} }
   return {
-    ...words,
     ...own,
-    operationId: name,
-    tags: Object.entries(tags).flatMap(([tag, { of }]) => of.includes(group ?? "") ? [tag] : []),
+    tags: Object.entries(tags).flatMap(([tag, { of }]) => of.includes(group) ? [tag] : []),
     ...isProbe && { security: [] },
     // a document cannot describe the header `accept` as a parameter: the media types of the responses are its values
     parameters: (Array.isArray(operation["parameters"]) ? operation["parameters"] : [])

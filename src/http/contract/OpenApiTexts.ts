@@ -1,6 +1,6 @@
 /**
- * The words of the OpenAPI document that the contract of an endpoint does not have: its introduction, the names of tags and operations, and
- * its parameters.
+ * The words of the OpenAPI document that the contract of an endpoint does not have: its introduction, the names of tags, and its
+ * parameters.
  */
 import { modelNames, transitionNames } from "../../domain/Model.ts"
 
@@ -47,102 +47,6 @@ export const tags: Readonly<Record<string, { readonly of: ReadonlyArray<string>;
   Health: { of: ["health"], description: "Probes; they need no token" }
 }
 
-/** The name and the summary of each operation. A description is here if its endpoint has none. */
-export const operations: Readonly<
-  Record<string, { readonly name: string; readonly summary: string; readonly description?: string }>
-> = {
-  "feed.events": { name: "listEvents", summary: "List or stream events" },
-  "feed.records": { name: "listRecords", summary: "List the current records of a stream" },
-  "changes.search": { name: "searchChanges", summary: "Search for changes, newest first" },
-  "changes.path": { name: "getChange", summary: "Get the path of a change" },
-  "changes.content": { name: "revealChange", summary: "Reveal the content of a change" },
-  "schemas.schemas": { name: "listSchemas", summary: "List the schemas" },
-  "schemas.schema": { name: "getSchema", summary: "Get a schema" },
-  "streams.streams": { name: "listStreams", summary: "List the streams" },
-  "streams.stream": {
-    name: "getStream",
-    summary: "Get a stream",
-    description: "Returns the state of one stream."
-  },
-  "streamCommands.command": { name: "commandStream", summary: "Poll, sweep, backfill, pause or resume a stream" },
-  "streamCommands.rewind": { name: "rewindStream", summary: "Read a stream again from a time" },
-  "streamCommands.audit": {
-    name: "auditStream",
-    summary: "Compare the published records of a stream with a full read"
-  },
-  "integrations.list": {
-    name: "listIntegrations",
-    summary: "List the integrations",
-    description: "Lists the integrations that are declared or were added, including removed ones whose data is kept."
-  },
-  "integrations.add": { name: "addIntegration", summary: "Add an integration" },
-  "integrations.remove": { name: "removeIntegration", summary: "Remove an integration" },
-  "holds.list": { name: "listHolds", summary: "List the holds" },
-  "holds.show": {
-    name: "getHold",
-    summary: "Get a hold",
-    description: "Returns a hold with a page of the ids of its records."
-  },
-  "holds.plan": { name: "planApproval", summary: "Count the records that an approval would publish" },
-  "holds.approve": { name: "approveHold", summary: "Publish held changes" },
-  "holds.reject": { name: "rejectHold", summary: "Keep held changes unpublished" },
-  "plugins.list": { name: "listPlugins", summary: "List the plugins" },
-  "plugins.show": {
-    name: "getPlugin",
-    summary: "Get a plugin",
-    description:
-      "Returns a plugin: its handlers with their position, waiting deliveries and dead letters, and its switches."
-  },
-  "plugins.on": {
-    name: "switchPluginOn",
-    summary: "Switch a plugin on",
-    description:
-      "Switches the plugin on everywhere or in one integration. It continues with the events that it has not seen."
-  },
-  "plugins.off": { name: "switchPluginOff", summary: "Switch a plugin off" },
-  "plugins.stop": { name: "stopWrites", summary: "Stop the writes of all plugins" },
-  "plugins.unconfirmed": { name: "listUnconfirmedWrites", summary: "List writes whose effect was never seen" },
-  "plugins.resume": {
-    name: "resumeWrites",
-    summary: "Allow the writes of plugins again",
-    description: "Ends the stop of all writes: deliveries that waited for it continue."
-  },
-  "plugins.replay": { name: "replayEvents", summary: "Deliver a range of events again" },
-  "deadletters.list": { name: "listDeadLetters", summary: "List the dead letters" },
-  "deadletters.show": { name: "getDeadLetter", summary: "Get a dead letter" },
-  "deadletters.plan": { name: "planRedrive", summary: "Count the dead letters of a filter" },
-  "deadletters.redrive": { name: "redriveDeadLetters", summary: "Deliver planned dead letters again" },
-  "deadletters.progress": { name: "getRedriveProgress", summary: "Count how far redriven dead letters are" },
-  "deadletters.discard": { name: "discardDeadLetters", summary: "Discard planned dead letters" },
-  "deadletters.resolve": { name: "resolveOutcome", summary: "Record the outcome of a write" },
-  "forget.list": { name: "listForgottenRecords", summary: "List the forgotten records" },
-  "forget.forget": { name: "forgetRecord", summary: "Forget a record" },
-  "forget.plan": { name: "planForgetting", summary: "Count what forgetting a record would remove" },
-  "forget.progress": { name: "getForgettingProgress", summary: "Get how far forgetting a record is" },
-  "forget.allow": { name: "allowRecord", summary: "Let runs store a forgotten record again" },
-  "audit.list": { name: "listCommands", summary: "List the commands of operators" },
-  "audit.reads": { name: "listReads", summary: "List who read records" },
-  "sessions.list": { name: "listSessions", summary: "List the sessions" },
-  "sessions.endAll": { name: "endAllSessions", summary: "End all sessions" },
-  "sessions.end": { name: "endSession", summary: "End a session" },
-  "fleet.list": { name: "listProcesses", summary: "List the processes" },
-  "streamDetail.detail": { name: "getStreamDetail", summary: "Get a stream in detail" },
-  "streamDetail.runs": { name: "listRuns", summary: "List the runs of a stream" },
-  "overview.show": { name: "getOverview", summary: "Get or stream the state of the installation" },
-  "overview.streams": { name: "searchStreams", summary: "Search and sort the streams" },
-  "overview.history": { name: "getHistory", summary: "List the samples of the last day" },
-  "health.live": {
-    name: "getLiveness",
-    summary: "Liveness",
-    description: "Responds as long as the process can respond."
-  },
-  "health.ready": {
-    name: "getReadiness",
-    summary: "Readiness",
-    description: "200 if the store, the streams and the sinks work, otherwise 503; `checks` shows which of them failed."
-  }
-}
-
 /** A query parameter with several values, separated by commas. */
 const several = (description: string, values?: ReadonlyArray<string>): Json => ({
   description: `${description}, comma-separated`,
@@ -154,7 +58,7 @@ const several = (description: string, values?: ReadonlyArray<string>): Json => (
 const nextPage = { description: "`next` of the previous page" }
 const time = (description: string): Json => ({ description, schema: { type: "string", format: "date-time" } })
 
-/** By name, or by operation and name if the parameter means something else in that operation. */
+/** By name, or by the operation's name and its own if the parameter means something else in that operation. */
 export const parameters: Readonly<Record<string, Json>> = {
   limit: {
     description: "Largest number of items in the page",
@@ -178,50 +82,50 @@ export const parameters: Readonly<Record<string, Json>> = {
   "last-event-id": {
     description: "In a stream: the `id` after which it resumes. It takes precedence over `after` and `since`"
   },
-  "feed.events.after": {
+  "listEvents.after": {
     description: "A position, or `latest`: only later events. Default: all events that are kept"
   },
-  "feed.events.since": time(
+  "listEvents.since": time(
     "Starts at the first event that was recorded at or after this time, RFC 3339. Not together with `after`"
   ),
-  "feed.events.integration": several("Only events of these integrations"),
-  "feed.events.model": several("Only events of these models", modelNames),
-  "feed.events.kind": several("Only events of these kinds", ["created", "updated", "deleted"]),
-  "feed.events.transition": several("Only events with one of these transitions", transitionNames),
-  "feed.records.id": { description: "Id of a record: only this one", schema: { type: "string" } },
+  "listEvents.integration": several("Only events of these integrations"),
+  "listEvents.model": several("Only events of these models", modelNames),
+  "listEvents.kind": several("Only events of these kinds", ["created", "updated", "deleted"]),
+  "listEvents.transition": several("Only events with one of these transitions", transitionNames),
+  "listRecords.id": { description: "Id of a record: only this one", schema: { type: "string" } },
   search: { description: "Words that must all occur in the integration, the model or the cause" },
   order: { description: "The column to sort by" },
   position: { description: "Position of the event, as responses show it" },
   before: { description: "`next` of the previous page: only earlier events" },
   kind: { description: "`created`, `updated` or `deleted`" },
   transition: { description: "Only events with this transition" },
-  "changes.search.id": { description: "Id of a record: all its events", schema: { type: "string" } },
-  "changes.search.limit": {
+  "searchChanges.id": { description: "Id of a record: all its events", schema: { type: "string" } },
+  "searchChanges.limit": {
     description: "Largest number of events in the page",
     schema: { type: "integer", minimum: 1, maximum: 200, default: 50 }
   },
-  "overview.streams.state": { description: "Only streams in this state" },
-  "overview.streams.after": { ...nextPage, schema: { type: "integer", minimum: 0 } },
-  "overview.streams.limit": {
+  "searchStreams.state": { description: "Only streams in this state" },
+  "searchStreams.after": { ...nextPage, schema: { type: "integer", minimum: 0 } },
+  "searchStreams.limit": {
     description: "Largest number of rows in the page",
     schema: { type: "integer", minimum: 1, maximum: 500, default: 100 }
   },
-  "sessions.end.id": { description: "Id of the session", schema: { type: "string" } },
-  "integrations.remove.id": { description: "Id of the integration, `<tool>:<identifier>`", schema: { type: "string" } }
+  "endSession.id": { description: "Id of the session", schema: { type: "string" } },
+  "removeIntegration.id": { description: "Id of the integration, `<tool>:<identifier>`", schema: { type: "string" } }
 }
 
 /** The descriptions of a response that is a document or a stream, whichever the request accepts. */
 export const streamed: Readonly<
   Record<string, { readonly response: string; readonly events: string; readonly example: string }>
 > = {
-  "feed.events": {
+  "listEvents": {
     response: "A page of events. With `Accept: text/event-stream`: the same events as a stream that does not end",
     events:
       "Server-sent events. `id` is the position, `event` the kind (`created`, `updated` or `deleted`), and `data` one event as JSON, with " +
       "the schema `Event`. Comments with an `id` keep the connection alive",
     example: ': connected\nid: k3v9-1-10481\n\nid: k3v9-1-10482\nevent: updated\ndata: {"specversion":"1.0", …}\n\n'
   },
-  "overview.show": {
+  "getOverview": {
     response: "The state. With `Accept: text/event-stream`: each new state as a stream that does not end",
     events: "Server-sent events. `event` is `overview`, and `data` the state as JSON, with the schema `Overview`",
     example: 'event: overview\ndata: {"as_of":"2026-03-01T12:00:00.000Z", …}\n\n'

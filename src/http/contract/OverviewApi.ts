@@ -5,10 +5,9 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
-import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { StoreUnavailable } from "./Problem.ts"
-import { Instant, Model, Time } from "./Schemas.ts"
+import { Instant, Model, Time, words } from "./Schemas.ts"
 
 const Matter = Schema.Struct({
   id: Schema.String.annotate({ description: "Identifies the matter for as long as it lasts" }),
@@ -152,12 +151,13 @@ export const overviewEndpoints = HttpApiGroup.make("overview").add(
       Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
     ],
     error: StoreUnavailable
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "getOverview",
+    "Get or stream the state of the installation",
     "The matters that need attention, and the data path from the source to the handlers. The state is shared between all clients of a process and " +
       "may be a few seconds old; with `Cache-Control: no-cache` it is read for this request. With `Accept: text/event-stream` every new " +
       "state is sent as an event `overview`."
-  ),
+  )),
   HttpApiEndpoint.get("streams", "/v1/overview/streams", {
     query: {
       search: Schema.optionalKey(Schema.String),
@@ -169,17 +169,19 @@ export const overviewEndpoints = HttpApiGroup.make("overview").add(
     },
     success: StreamRows,
     error: StoreUnavailable
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "searchStreams",
+    "Search and sort the streams",
     "A short row for each stream, filtered and sorted: `search` matches parts of integration, model and cause, all its words. `order` " +
       "is `urgency` by default: blocked, failing and late streams first."
-  ),
+  )),
   HttpApiEndpoint.get("history", "/v1/overview/history", {
     query: { since: Schema.optionalKey(Time) },
     success: Schema.Struct({ interval_seconds: Schema.Finite, samples: Schema.Array(Sample) }),
     error: StoreUnavailable
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "getHistory",
+    "List the samples of the last day",
     "One sample for each minute of the last 24 hours in which a process ran, oldest first."
-  )
+  ))
 )

@@ -1,12 +1,11 @@
 /** The contract of the operating API for plugins: their state, their switches, and replays. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { DryRunDelivery, PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import { Conflict, NotFound, ReplayMalformed, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
-import { IdRanges, Model } from "./Schemas.ts"
+import { IdRanges, Model, words } from "./Schemas.ts"
 
 export const PluginList = Schema.Struct({
   items: Schema.Array(PluginView),
@@ -115,58 +114,74 @@ const plugin = { plugin: Schema.String }
 const switchEndpoint = { params: plugin, query: { integration: Schema.optionalKey(Schema.String) } } as const
 
 export const plugins = HttpApiGroup.make("plugins").add(
-  HttpApiEndpoint.get("list", "/v1/plugins", { success: PluginList, error: StoreUnavailable }).annotate(
-    OpenApi.Description,
+  HttpApiEndpoint.get("list", "/v1/plugins", { success: PluginList, error: StoreUnavailable }).annotateMerge(words(
+    "listPlugins",
+    "List the plugins",
     "Lists every plugin: its handlers with their position, waiting deliveries and dead letters, and the " +
       "integrations in which it is on."
-  ),
+  )),
   HttpApiEndpoint.get("show", "/v1/plugins/:plugin", {
     params: plugin,
     success: PluginView,
     error: [NotFound, StoreUnavailable]
-  }),
+  }).annotateMerge(words(
+    "getPlugin",
+    "Get a plugin",
+    "Returns a plugin: its handlers with their position, waiting deliveries and dead letters, and its switches."
+  )),
   HttpApiEndpoint.post("on", "/v1/plugins/:plugin/on", {
     ...switchEndpoint,
     success: PluginView,
     error: [NotFound, Conflict, StoreUnavailable]
-  }),
+  }).annotateMerge(words(
+    "switchPluginOn",
+    "Switch a plugin on",
+    "Switches the plugin on everywhere or in one integration. It continues with the events that it has not seen."
+  )),
   HttpApiEndpoint.post("off", "/v1/plugins/:plugin/off", {
     ...switchEndpoint,
     success: PluginView,
     error: [NotFound, Conflict, StoreUnavailable]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "switchPluginOff",
+    "Switch a plugin off",
     "Switches the plugin off everywhere or in one integration. Running deliveries are finished; all others wait in " +
       "order, and none is lost."
-  ),
+  )),
   HttpApiEndpoint.post("stop", "/v1/plugins/writes/stop", { success: PluginList, error: [NotFound, StoreUnavailable] })
-    .annotate(
-      OpenApi.Description,
+    .annotateMerge(words(
+      "stopWrites",
+      "Stop the writes of all plugins",
       "Stops the writes of all plugins to the API. Deliveries that need to write wait; requests of handlers to " +
         "other servers continue."
-    ),
+    )),
   HttpApiEndpoint.get("unconfirmed", "/v1/plugins/writes/unconfirmed", {
     success: UnconfirmedList,
     error: StoreUnavailable
-  }).annotate(ShowsRecords, true)
-    .annotate(
-      OpenApi.Description,
-      "Lists the newest hundred writes of the last week whose effect should appear in a model that Rollcall reads, " +
-        "but was not found by two complete sweeps."
-    ),
+  }).annotate(ShowsRecords, true).annotateMerge(words(
+    "listUnconfirmedWrites",
+    "List writes whose effect was never seen",
+    "Lists the newest hundred writes of the last week whose effect should appear in a model that Rollcall reads, " +
+      "but was not found by two complete sweeps."
+  )),
   HttpApiEndpoint.post("resume", "/v1/plugins/writes/resume", {
     success: PluginList,
     error: [NotFound, StoreUnavailable]
-  }),
+  }).annotateMerge(words(
+    "resumeWrites",
+    "Allow the writes of plugins again",
+    "Ends the stop of all writes: deliveries that waited for it continue."
+  )),
   HttpApiEndpoint.post("replay", "/v1/plugins/:plugin/replay", {
     params: plugin,
     payload: ReplayRequest,
     success: ReplayView,
     error: [ReplayMalformed, NotFound, Conflict, StoreUnavailable]
-  }).annotate(ShowsRecords, true).annotate(
-    OpenApi.Description,
+  }).annotate(ShowsRecords, true).annotateMerge(words(
+    "replayEvents",
+    "Deliver a range of events again",
     "Delivers a range of the event log to one handler again, behind waiting deliveries of the same records. Unless " +
       "`fresh` is true, the journal of the first delivery is used, so completed steps are not repeated. With " +
       "`dryRun` the handler runs at once without writing, and the response lists the writes that it would have sent."
-  )
+  ))
 )

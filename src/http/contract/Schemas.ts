@@ -1,4 +1,5 @@
 /** Schemas that several responses and queries of the operating API share. */
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaGetter from "effect/SchemaGetter"
@@ -69,3 +70,7 @@ export const IdRanges = Schema.Array(
     "the ranges must ascend and not overlap"
   )
 )
+
+/** The name, the summary and the description of an endpoint in the OpenAPI document. */
+export const words = (identifier: string, summary: string, description: string) =>
+  OpenApi.annotations({ identifier, summary, description })

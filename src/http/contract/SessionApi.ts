@@ -1,10 +1,9 @@
 /** The contract of the operating API for sessions. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { NotFound, StoreUnavailable } from "./Problem.ts"
-import { page } from "./Schemas.ts"
+import { page, words } from "./Schemas.ts"
 
 const SessionView = Schema.Struct({
   id: Schema.String.annotate({ description: "Names the session; it is not the secret in the cookie" }),
@@ -23,17 +22,25 @@ const Ended = Schema.Struct({ ended: Schema.Int.annotate({ description: "Number 
   .annotate({ identifier: "EndedSessions" })
 
 export const sessions = HttpApiGroup.make("sessions").add(
-  HttpApiEndpoint.get("list", "/v1/sessions", { success: page(SessionView), error: StoreUnavailable }).annotate(
-    OpenApi.Description,
-    "Lists the sessions that are open in any process, those with the oldest last request first."
+  HttpApiEndpoint.get("list", "/v1/sessions", { success: page(SessionView), error: StoreUnavailable }).annotateMerge(
+    words(
+      "listSessions",
+      "List the sessions",
+      "Lists the sessions that are open in any process, those with the oldest last request first."
+    )
   ),
-  HttpApiEndpoint.delete("endAll", "/v1/sessions", { success: Ended, error: StoreUnavailable }).annotate(
-    OpenApi.Description,
+  HttpApiEndpoint.delete("endAll", "/v1/sessions", { success: Ended, error: StoreUnavailable }).annotateMerge(words(
+    "endAllSessions",
+    "End all sessions",
     "Ends every session in every process, including the session of this request. Their streams of events end a few seconds later."
-  ),
+  )),
   HttpApiEndpoint.delete("end", "/v1/sessions/:id", {
     params: { id: Schema.String },
     success: Ended,
     error: [NotFound, StoreUnavailable]
-  }).annotate(OpenApi.Description, "Ends one session. Its streams of events end a few seconds later.")
+  }).annotateMerge(words(
+    "endSession",
+    "End a session",
+    "Ends one session. Its streams of events end a few seconds later."
+  ))
 )

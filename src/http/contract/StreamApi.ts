@@ -1,12 +1,11 @@
 /** The endpoints of the operating API for streams: their state, the operator's commands, and the audit. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { streamCommands } from "../../capture/schedule/StreamCommands.ts"
 import { callProblems, Conflict, NotFound, SourceUnavailable, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
-import { Instant, Limit, Model, oneOrMore, page, Time } from "./Schemas.ts"
+import { Instant, Limit, Model, oneOrMore, page, Time, words } from "./Schemas.ts"
 
 const SweepProgress = Schema.Struct({
   kind: Schema.Literals(["backfill", "sweep"]),
@@ -119,16 +118,21 @@ export const streams = HttpApiGroup.make("streams").add(
     },
     success: StreamList,
     error: StoreUnavailable
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "listStreams",
+    "List the streams",
     "Lists the streams in the order of integration and model, each with its phase, its progress, the reason why it waits, and the reason why it is " +
       "blocked. `next` is null on the last page; a page can have fewer streams than `limit`."
-  ),
+  )),
   HttpApiEndpoint.get("stream", "/v1/streams/:integration/:model", {
     params: { integration: Schema.String, model: Model },
     success: StreamView,
     error: [NotFound, StoreUnavailable]
-  })
+  }).annotateMerge(words(
+    "getStream",
+    "Get a stream",
+    "Returns the state of one stream."
+  ))
 )
 
 export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
@@ -136,30 +140,33 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
     params: { integration: Schema.String, model: Model, command: Schema.Literals(streamCommands) },
     success: CommandView,
     error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "commandStream",
+    "Poll, sweep, backfill, pause or resume a stream",
     "Returns the current state of the stream at once. The command takes effect when the running poll has ended, or after the " +
       "page that a running sweep is reading. `pause` stops reading the stream until `resume`, which also retries a blocked " +
       "stream at once. `sweep` starts a new sweep. `backfill` reads all records again, and those that were not known count as " +
       "old (origin `backfill`)."
-  ),
+  )),
   HttpApiEndpoint.post("rewind", "/v1/streams/:integration/:model/rewind", {
     params: { integration: Schema.String, model: Model },
     payload: Schema.Struct({ to: Time }),
     success: CommandView,
     error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "rewindStream",
+    "Read a stream again from a time",
     "Moves the watermark back. The next poll reads from that time, or from the watermark before the last poll if that is " +
       "earlier, minus the overlap. Changes that are already published cause no event. `complete_to` does not change."
-  ),
+  )),
   HttpApiEndpoint.post("audit", "/v1/streams/:integration/:model/audit", {
     params: { integration: Schema.String, model: Model },
     success: AuditView,
     error: [NotFound, SourceUnavailable, StoreUnavailable, ...callProblems]
-  }).annotate(ShowsRecords, true).annotate(
-    OpenApi.Description,
+  }).annotate(ShowsRecords, true).annotateMerge(words(
+    "auditStream",
+    "Compare the published records of a stream with a full read",
     "Reads the whole stream and compares it with its published records. Publishes nothing. Responds when the " +
       "audit is finished."
-  )
+  ))
 )

@@ -1,12 +1,11 @@
 /** The contract of the operating API for one stream in detail: its state as a sentence and its request budget; and its runs. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { streamStates } from "./OverviewApi.ts"
 import { NotFound, StoreUnavailable } from "./Problem.ts"
 import { StreamRuns } from "./RunApi.ts"
-import { Model } from "./Schemas.ts"
+import { Model, words } from "./Schemas.ts"
 import { StreamView } from "./StreamApi.ts"
 
 const BudgetView = Schema.Struct({
@@ -43,14 +42,19 @@ export const streamDetail = HttpApiGroup.make("streamDetail").add(
     params: { integration: Schema.String, model: Model },
     success: StreamDetailView,
     error: [NotFound, StoreUnavailable]
-  }).annotate(OpenApi.Description, "One stream with its state as a sentence and its request budget."),
+  }).annotateMerge(words(
+    "getStreamDetail",
+    "Get a stream in detail",
+    "One stream with its state as a sentence and its request budget."
+  )),
   HttpApiEndpoint.get("runs", "/v1/streams/:integration/:model/runs", {
     params: { integration: Schema.String, model: Model },
     success: StreamRuns,
     error: [NotFound, StoreUnavailable]
-  }).annotate(
-    OpenApi.Description,
+  }).annotateMerge(words(
+    "listRuns",
+    "List the runs of a stream",
     "The history of a stream's runs: the newest 50, without the polls that found nothing new, which are counted. A poll that the end of " +
       "its process interrupted is not listed."
-  )
+  ))
 )

@@ -82,8 +82,8 @@ describe("status", () => {
     ]
     assert.deepStrictEqual(shown({ fleet: { items, next: null, versions: ["1.2.0", "1.3.0"] } }), [
       "ready, 0 streams, 2 processes",
-      "  process 22222222 on host-22222222, kafka: no broker answers",
       "  process 33333333 on host-33333333 has not reported for 1,234 s: `rollcall fleet` shows its work",
+      "  process 22222222 on host-22222222, kafka: no broker answers",
       "  the processes have different versions: 1.2.0, 1.3.0"
     ])
   })

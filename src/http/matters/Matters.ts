@@ -17,17 +17,17 @@
  * | hold | a stream | act | approve or reject it | RollcallHoldPending |
  * | blocked | streams with the same reason | act | change the key, the permission or the connection | RollcallIntegrationBlocked |
  * | failing | streams with the same reason | act | the reason says it; every run is repeated | RollcallStreamsFailing |
+ * | plugin_off | a plugin | watch | switch it on | |
+ * | left_over | a plugin | watch | configure it again | |
+ * | not_running | a plugin in integrations | act if it is not configured or the API refuses it, otherwise watch | its reason says it | RollcallPluginUnconfigured |
+ * | circuit | a handler | act | repair what it calls | RollcallHandlerCircuitOpen |
+ * | dead_letters | a handler | act | send them again, resolve or discard them | RollcallDeadLetters |
+ * | waiting | a handler | watch | none: they are tried again | RollcallDeliveriesLate |
  * | starting | streams | watch | wait for the API | |
  * | late | streams | watch | a larger request budget, or longer intervals | RollcallFeedLate, RollcallFeedDown |
  * | late_sweep | streams | watch | a longer sweep interval | RollcallSweepsLate |
  * | paused | streams | watch | resume them | |
  * | quarantine | streams | watch | report the rows to the provider of the API | |
- * | dead_letters | a handler | act | send them again, resolve or discard them | RollcallDeadLetters |
- * | circuit | a handler | act | repair what it calls | RollcallHandlerCircuitOpen |
- * | waiting | a handler | watch | none: they are tried again | RollcallDeliveriesLate |
- * | not_running | a plugin in integrations | act if it is not configured or the API refuses it, otherwise watch | its reason says it | RollcallPluginUnconfigured |
- * | plugin_off | a plugin | watch | switch it on | |
- * | left_over | a plugin | watch | configure it again | |
  *
  * Invariants
  * 1. Everything that waits for an operator is in a matter: holds, dead letters, blocked streams, open circuits, plugins that do not run
@@ -131,10 +131,13 @@ export const versionsOf = (processes: ReadonlyArray<Pick<Process, "state" | "ver
 const processMatters = (processes: ReadonlyArray<Process>): ReadonlyArray<Matter> => {
   const versions = versionsOf(processes)
   return [
-    ...processes.flatMap((process): ReadonlyArray<Matter> =>
-      process.state === "silent"
-        ? [{ cause: "silent", severity: "act", since: formatTime(process.seenAt), process }]
-        : process.problems.map((problem) => ({ cause: "problem", severity: "act", since: null, process, ...problem }))
+    ...processes.filter(({ state }) => state === "silent").map((process) =>
+      ({ cause: "silent", severity: "act", since: formatTime(process.seenAt), process }) as const
+    ),
+    ...processes.filter(({ state }) => state === "alive").flatMap((process) =>
+      process.problems.map((problem) =>
+        ({ cause: "problem", severity: "act", since: null, process, ...problem }) as const
+      )
     ),
     ...versions.length < 2 ? [] : [{ cause: "versions", severity: "watch", since: null, versions } as const]
   ]
@@ -142,26 +145,28 @@ const processMatters = (processes: ReadonlyArray<Process>): ReadonlyArray<Matter
 
 const sinceOf = (streams: ReadonlyArray<Condition>): string | null => earliest(streams.map(({ since }) => since))
 
-const streamMatters = (all: ReadonlyArray<Condition>): ReadonlyArray<Matter> => {
-  const of = (
-    cause: StreamCause,
-    severity: Matter["severity"],
-    streams: ReadonlyArray<Condition>,
-    since: string | null = null
-  ): ReadonlyArray<Matter> => streams.length === 0 ? [] : [{ cause, severity, since, streams }]
-  const inState = (state: Condition["state"]) => all.filter((one) => one.state === state)
-  const unread = (state: "blocked" | "failing") =>
-    [...Map.groupBy(inState(state), ({ message }) => message).values()]
-      .flatMap((some) => of(state, "act", some, sinceOf(some)))
-  const late = inState("late")
+const ofStreams = (
+  cause: StreamCause,
+  severity: Matter["severity"],
+  streams: ReadonlyArray<Condition>,
+  since: string | null = null
+): ReadonlyArray<Matter> => streams.length === 0 ? [] : [{ cause, severity, since, streams }]
+
+const inState = (streams: ReadonlyArray<Condition>, state: Condition["state"]) =>
+  streams.filter((one) => one.state === state)
+
+const unreadMatters = (streams: ReadonlyArray<Condition>, state: "blocked" | "failing"): ReadonlyArray<Matter> =>
+  [...Map.groupBy(inState(streams, state), ({ message }) => message).values()]
+    .flatMap((some) => ofStreams(state, "act", some, sinceOf(some)))
+
+const watchedMatters = (streams: ReadonlyArray<Condition>): ReadonlyArray<Matter> => {
+  const late = inState(streams, "late")
   return [
-    ...unread("blocked"),
-    ...unread("failing"),
-    ...of("starting", "watch", all.filter(({ hasStarted, state }) => !hasStarted && state !== "failing")),
-    ...of("late", "watch", late, sinceOf(late)),
-    ...of("late_sweep", "watch", all.filter(({ lateSweep }) => lateSweep !== null)),
-    ...of("paused", "watch", inState("paused")),
-    ...of("quarantine", "watch", all.filter(({ stream }) => stream.quarantined > 0))
+    ...ofStreams("starting", "watch", streams.filter(({ hasStarted, state }) => !hasStarted && state !== "failing")),
+    ...ofStreams("late", "watch", late, sinceOf(late)),
+    ...ofStreams("late_sweep", "watch", streams.filter(({ lateSweep }) => lateSweep !== null)),
+    ...ofStreams("paused", "watch", inState(streams, "paused")),
+    ...ofStreams("quarantine", "watch", streams.filter(({ stream }) => stream.quarantined > 0))
   ]
 }
 
@@ -232,6 +237,8 @@ export const mattersOf = ({
   ...holds.filter(({ state }) => state === "open").map((hold) =>
     ({ cause: "hold", severity: "act", since: hold.opened_at, hold }) as const
   ),
-  ...streamMatters(streams),
-  ...items.flatMap((plugin) => pluginMatters(plugin, deadLetters))
+  ...unreadMatters(streams, "blocked"),
+  ...unreadMatters(streams, "failing"),
+  ...items.flatMap((plugin) => pluginMatters(plugin, deadLetters)),
+  ...watchedMatters(streams)
 ]

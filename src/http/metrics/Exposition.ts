@@ -20,7 +20,7 @@ const labelText = (labels: Labels): string => {
   return pairs.length === 0 ? "" : `{${pairs.join(",")}}`
 }
 
-export const gauge = (name: string, { description }: Pick<Family, "description">): Family => ({ name, description })
+export const gauge = (name: string, description: string): Family => ({ name, description })
 
 export class Exposition {
   readonly #families = new Map<Family, Array<Series>>()

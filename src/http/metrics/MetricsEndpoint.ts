@@ -29,62 +29,57 @@ import { Exposition, gauge } from "./Exposition.ts"
 import { writeProcessMetrics } from "./ProcessMetrics.ts"
 import { writeStreamMetrics } from "./StreamMetrics.ts"
 
-const published = gauge("rollcall_relay_position", {
-  description: "Newest position of the event log that is in the sink"
-})
-const unpublished = gauge("rollcall_relay_lag_events", {
-  description: "Events in the log that are not yet in the sink"
-})
-const unpublishedAge = gauge("rollcall_relay_oldest_event_seconds", {
-  description: "Time since the oldest event that is not yet in the sink was detected; 0 if all are"
-})
+const published = gauge("rollcall_relay_position", "Newest position of the event log that is in the sink")
+const unpublished = gauge("rollcall_relay_lag_events", "Events in the log that are not yet in the sink")
+const unpublishedAge = gauge(
+  "rollcall_relay_oldest_event_seconds",
+  "Time since the oldest event that is not yet in the sink was detected; 0 if all are"
+)
 
-const lag = gauge("rollcall_delivery_lag_events", {
-  description: "Events of the log for which the handler's deliveries are not made yet"
-})
-const backlog = gauge("rollcall_delivery_backlog", {
-  description: "Deliveries that are due, running, or waiting for their next attempt or for an earlier delivery"
-})
-const oldest = gauge("rollcall_delivery_oldest_seconds", {
-  description: "Age of the oldest delivery that is neither settled nor dead"
-})
-const dead = gauge("rollcall_dead_letters", {
-  description: "Deliveries that failed for good and wait for an operator"
-})
-const circuitOpen = gauge("rollcall_handler_circuit_open", {
-  description:
-    "1 while the circuit of a handler is open: it failed for several records in a row, so one delivery at a time is tried"
-})
-const pluginIntegrations = gauge("rollcall_plugin_integrations", {
-  description: "Integrations of a plugin by state: on, off, unconfigured, removed, blocked"
-})
-const stopped = gauge("rollcall_plugin_writes_stopped", {
-  description: "1 while an operator has stopped the writes of all plugins to the API"
-})
+const lag = gauge(
+  "rollcall_delivery_lag_events",
+  "Events of the log for which the handler's deliveries are not made yet"
+)
+const backlog = gauge(
+  "rollcall_delivery_backlog",
+  "Deliveries that are due, running, or waiting for their next attempt or for an earlier delivery"
+)
+const oldest = gauge("rollcall_delivery_oldest_seconds", "Age of the oldest delivery that is neither settled nor dead")
+const dead = gauge("rollcall_dead_letters", "Deliveries that failed for good and wait for an operator")
+const circuitOpen = gauge(
+  "rollcall_handler_circuit_open",
+  "1 while the circuit of a handler is open: it failed for several records in a row, so one delivery at a time is tried"
+)
+const pluginIntegrations = gauge(
+  "rollcall_plugin_integrations",
+  "Integrations of a plugin by state: on, off, unconfigured, removed, blocked"
+)
+const stopped = gauge(
+  "rollcall_plugin_writes_stopped",
+  "1 while an operator has stopped the writes of all plugins to the API"
+)
 
-const buildInfo = gauge("rollcall_build_info", {
-  description: "Always 1; the labels are the version and the id of this process, as in `rollcall fleet`"
-})
-const fleetProcesses = gauge("rollcall_fleet_processes", {
-  description: "Processes that share the store and are alive"
-})
-const shardsOwned = gauge("rollcall_shards_owned", {
-  description: "Shards of the streams that this process owns, of 64 in the fleet"
-})
-const shardsUnowned = gauge("rollcall_shards_unowned", {
-  description: "Shards of the streams that no living process owns: their streams are not read"
-})
+const buildInfo = gauge(
+  "rollcall_build_info",
+  "Always 1; the labels are the version and the id of this process, as in `rollcall fleet`"
+)
+const fleetProcesses = gauge("rollcall_fleet_processes", "Processes that share the store and are alive")
+const shardsOwned = gauge("rollcall_shards_owned", "Shards of the streams that this process owns, of 64 in the fleet")
+const shardsUnowned = gauge(
+  "rollcall_shards_unowned",
+  "Shards of the streams that no living process owns: their streams are not read"
+)
 
-const dependencyUp = gauge("rollcall_dependency_up", {
-  description: "1 while this part of the process works, 0 while it waits or has stopped"
-})
-const unavailable = gauge("rollcall_store_unavailable_seconds", {
-  description: "How long the store has not answered or not accepted writes; 0 while it is available"
-})
-const diskFree = gauge("rollcall_store_disk_free_bytes", {
-  description: "Free space on the disk of a SQLite store"
-})
-const diskSize = gauge("rollcall_store_disk_size_bytes", { description: "Size of the disk of a SQLite store" })
+const dependencyUp = gauge(
+  "rollcall_dependency_up",
+  "1 while this part of the process works, 0 while it waits or has stopped"
+)
+const unavailable = gauge(
+  "rollcall_store_unavailable_seconds",
+  "How long the store has not answered or not accepted writes; 0 while it is available"
+)
+const diskFree = gauge("rollcall_store_disk_free_bytes", "Free space on the disk of a SQLite store")
+const diskSize = gauge("rollcall_store_disk_size_bytes", "Size of the disk of a SQLite store")
 
 const pluginStates = ["on", "off", "unconfigured", "removed", "blocked"] as const
 

@@ -8,19 +8,19 @@ import * as Effect from "effect/Effect"
 import { readdir, readFile } from "node:fs/promises"
 import { getHeapStatistics } from "node:v8"
 import type { Family } from "../../telemetry/MetricExport.ts"
-import type { Exposition } from "./Exposition.ts"
+import { type Exposition, gauge } from "./Exposition.ts"
 
 const cpu: Family = {
   name: "process_cpu_seconds_total",
   description: "User and system processor time of the process",
   type: "counter"
 }
-const start: Family = { name: "process_start_time_seconds", description: "Start of the process, since the Unix epoch" }
-const resident: Family = { name: "process_resident_memory_bytes", description: "Resident memory of the process" }
-const openFiles: Family = { name: "process_open_fds", description: "Open file descriptors of the process" }
-const maxFiles: Family = { name: "process_max_fds", description: "Limit of open file descriptors of the process" }
-const heapUsed: Family = { name: "nodejs_heap_size_used_bytes", description: "Used heap of Node.js" }
-const heapLimit: Family = { name: "nodejs_heap_size_limit_bytes", description: "Limit of the heap of Node.js" }
+const start = gauge("process_start_time_seconds", "Start of the process, since the Unix epoch")
+const resident = gauge("process_resident_memory_bytes", "Resident memory of the process")
+const openFiles = gauge("process_open_fds", "Open file descriptors of the process")
+const maxFiles = gauge("process_max_fds", "Limit of open file descriptors of the process")
+const heapUsed = gauge("nodejs_heap_size_used_bytes", "Used heap of Node.js")
+const heapLimit = gauge("nodejs_heap_size_limit_bytes", "Limit of the heap of Node.js")
 
 /** Seconds since the Unix epoch. */
 const startedAt = Math.round(Date.now() - performance.now()) / 1000

@@ -17,37 +17,36 @@ import { streamsAtATime } from "../status/InParts.ts"
 import type { StoreOverview } from "../status/StoreOverview.ts"
 import { type Exposition, gauge } from "./Exposition.ts"
 
-const streams = gauge("rollcall_streams", {
-  description: "Streams by state: ok, late, backfilling, failing, blocked, paused"
-})
-const freshness = gauge("rollcall_stream_freshness_max_seconds", {
-  description: "Seconds between now and the oldest watermark of a stream that is neither paused nor backfilling"
-})
-const lateness = gauge("rollcall_stream_lateness_max_ratio", {
-  description: "Freshness of the latest of these streams, divided by its target; above 1 the stream is late"
-})
-const sweepLateness = gauge("rollcall_stream_sweep_lateness_max_ratio", {
-  description:
-    "Age of the last complete sweep of a stream, divided by its target (twice the sweep interval); above 1 the sweep is late"
-})
-const integrations = gauge("rollcall_integrations", { description: "Integrations that are read" })
-const blocked = gauge("rollcall_integrations_blocked", {
-  description: "Integrations with a blocked stream, by reason"
-})
-const live = gauge("rollcall_records_live", { description: "Published records that are not deleted" })
-const pending = gauge("rollcall_pending_changes", { description: "Observed changes that are not published yet" })
-const quarantined = gauge("rollcall_quarantined_records", {
-  description: "Records that could not be decoded and are kept in the quarantine"
-})
-const stale = gauge("rollcall_stale_records", {
-  description: "Records to be fetched again because they contain content of another record that has changed"
-})
-const holds = gauge("rollcall_holds_open", {
-  description: "Holds of the guard that wait for an operator's decision"
-})
-const unredacted = gauge("rollcall_redaction_remaining_streams", {
-  description: "Streams whose stored content is still to be redacted or encrypted"
-})
+const streams = gauge("rollcall_streams", "Streams by state: ok, late, backfilling, failing, blocked, paused")
+const freshness = gauge(
+  "rollcall_stream_freshness_max_seconds",
+  "Seconds between now and the oldest watermark of a stream that is neither paused nor backfilling"
+)
+const lateness = gauge(
+  "rollcall_stream_lateness_max_ratio",
+  "Freshness of the latest of these streams, divided by its target; above 1 the stream is late"
+)
+const sweepLateness = gauge(
+  "rollcall_stream_sweep_lateness_max_ratio",
+  "Age of the last complete sweep of a stream, divided by its target (twice the sweep interval); above 1 the sweep is late"
+)
+const integrations = gauge("rollcall_integrations", "Integrations that are read")
+const blocked = gauge("rollcall_integrations_blocked", "Integrations with a blocked stream, by reason")
+const live = gauge("rollcall_records_live", "Published records that are not deleted")
+const pending = gauge("rollcall_pending_changes", "Observed changes that are not published yet")
+const quarantined = gauge(
+  "rollcall_quarantined_records",
+  "Records that could not be decoded and are kept in the quarantine"
+)
+const stale = gauge(
+  "rollcall_stale_records",
+  "Records to be fetched again because they contain content of another record that has changed"
+)
+const holds = gauge("rollcall_holds_open", "Holds of the guard that wait for an operator's decision")
+const unredacted = gauge(
+  "rollcall_redaction_remaining_streams",
+  "Streams whose stored content is still to be redacted or encrypted"
+)
 
 interface Sums {
   readonly states: Map<string, number>

@@ -1,161 +1,30 @@
-/** Processes that call each other through one database, in virtual time. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
-import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Latch from "effect/Latch"
-import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Schema from "effect/Schema"
-import * as Scope from "effect/Scope"
-import { SqlClient } from "effect/sql/SqlClient"
 import { TestClock } from "effect/testing"
-import * as MemoryStore from "../../test/support/store/MemoryStore.ts"
-import { CallQueue } from "../store/CallQueue.ts"
+import {
+  calling,
+  gone,
+  greet,
+  hello,
+  noting,
+  pair,
+  Refused,
+  scope,
+  setup
+} from "../../test/support/fleet/CallingProcesses.ts"
 import { CurrentActor } from "../store/Operators.ts"
-import { Health } from "../store/sql/Health.ts"
-import * as Ports from "../store/sql/Ports.ts"
-import { Damaged, Store, StoreError, Unavailable } from "../store/Store.ts"
-import { StoreFault } from "../store/StoreFault.ts"
-import { CallError, Calls, type Handler, handler, method } from "./Calls.ts"
-import * as QueuedCalls from "./QueuedCalls.ts"
-
-class Refused extends Schema.TaggedError<Refused>()("Refused", { what: Schema.String }) {}
-
-const greet = method("greet", {
-  check: "rollcall streams list",
-  payload: Schema.Struct({ name: Schema.String, every: Schema.Duration }),
-  success: Schema.Struct({ text: Schema.String }),
-  error: Schema.Union([Refused, StoreError])
-})
-const scope = "capture/12"
-const hello = { name: "ann", every: Duration.minutes(2) }
-
-/** How the statements of a process are answered. */
-type Connection = "answers" | "fails" | "frozen"
-
-const gone = new StoreError({
-  reason: new Unavailable({ operation: "calls", cause: new StoreFault("lost", "postgres://db/hr", "57P01") })
-})
-
-/** One database. Each `process` is one more process that has it open. */
-const setup = Effect.gen(function*() {
-  const database = yield* Layer.build(MemoryStore.client())
-  const client = Context.pick(SqlClient, Health)(database)
-  const sql = Context.get(client, SqlClient)
-
-  const process = Effect.gen(function*() {
-    const own = yield* Scope.fork(yield* Effect.scope)
-    const context = yield* Layer.buildWithScope(
-      Layer.fresh(Layer.provide(Ports.layer, Layer.succeedContext(client))),
-      own
-    )
-    let connection: Connection = "answers"
-    const continues = yield* Latch.make(true)
-    const statements: Array<string> = []
-    /** Runs before the next statement of this name. */
-    const hooks = new Map<string, Effect.Effect<unknown, StoreError>>()
-    const through = <A>(name: string, operation: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
-      Effect.suspend(() => {
-        statements.push(name)
-        const hook = hooks.get(name)
-        hooks.delete(name)
-        if (hook !== undefined) return Effect.andThen(hook, operation)
-        if (connection === "answers") return operation
-        if (connection === "fails") return Effect.fail(gone)
-        // a frozen process runs the statement once it continues
-        return Effect.andThen(continues.await, through(name, operation))
-      })
-    const queue = Context.get(context, CallQueue)
-    const connected: CallQueue["Service"] = {
-      submit: (call) => through("submit", queue.submit(call)),
-      waiting: (scopes) => through("waiting", queue.waiting(scopes)),
-      claim: (name) => through("claim", queue.claim(name)),
-      beat: (ids) => through("beat", queue.beat(ids)),
-      answer: (id, reply) => through("answer", queue.answer(id, reply)),
-      look: (ids) => through("look", queue.look(ids)),
-      remove: (ids, state) => through("remove", queue.remove(ids, state)),
-      prune: through("prune", queue.prune)
-    }
-    const calls = Context.get(
-      yield* Layer.buildWithScope(
-        Layer.fresh(Layer.provide(QueuedCalls.layer, Layer.succeed(CallQueue)(connected))),
-        own
-      ),
-      Calls
-    )
-    const store = Context.get(context, Store)
-    const set = (next: Connection) =>
-      Effect.suspend(() => {
-        connection = next
-        return next === "frozen" ? continues.close : continues.open
-      })
-    // before the end of the process, whose time limits do not pass in virtual time
-    yield* Effect.addFinalizer(() => set("answers"))
-    return {
-      ...calls,
-      statements,
-      hooks,
-      set,
-      take: (name = scope) => store.takeOwnership(name),
-      /** Takes the scope over and serves it; returns the end of serving. */
-      own: Effect.fnUntraced(function*(...handlers: ReadonlyArray<Handler>) {
-        yield* store.takeOwnership(scope)
-        const serving = yield* Scope.fork(own)
-        yield* Scope.provide(calls.serve(scope, handlers), serving)
-        // its first look for calls is over
-        yield* TestClock.adjust("1 millis")
-        return Scope.close(serving, Exit.void)
-      })
-    }
-  })
-  return { process, sql, rows: Effect.map(sql`SELECT id FROM calls`, ({ length }) => length) }
-})
-
-/** A handler that notes its executions. */
-const noting = (
-  execute: (payload: typeof greet.payload.Type) => Effect.Effect<{ readonly text: string }, Refused | StoreError> = (
-    { name }
-  ) => Effect.succeed({ text: `hello ${name}` })
-) => {
-  const executed: Array<string> = []
-  const interrupted: Array<string> = []
-  const handle = handler(greet, (payload) =>
-    Effect.suspend(() => {
-      executed.push(payload.name)
-      return Effect.onInterrupt(execute(payload), () => Effect.sync(() => interrupted.push(payload.name)))
-    }))
-  return { executed, interrupted, handle }
-}
-
-const reasonOf = <A, E>(exit: Exit.Exit<A, E>): string => {
-  if (Exit.isSuccess(exit)) return "success"
-  const error = Cause.squash(exit.cause)
-  return error instanceof CallError ? error.reason._tag : String(error)
-}
-
-/** Starts the call. `done`: its exit after this time. */
-const calling = (caller: Calls["Service"], payload: typeof greet.payload.Type = hello) =>
-  Effect.map(
-    Effect.forkChild(Effect.exit(caller.call(scope, greet, payload)), { startImmediately: true }),
-    (fiber) => ({
-      fiber,
-      after: (time: Duration.Input) =>
-        Effect.map(TestClock.adjust(time), () => {
-          const exit = fiber.pollUnsafe()
-          return exit === undefined ? "waits" : Exit.isSuccess(exit) ? reasonOf(exit.value) : "interrupted"
-        })
-    })
-  )
+import { Damaged, StoreError, Unavailable } from "../store/Store.ts"
+import { handler, method } from "./Calls.ts"
 
 describe("a call", () => {
   it.effect("is executed by the process that owns the scope, in the name of the operator, and leaves nothing behind", () =>
     Effect.gen(function*() {
-      const { process, rows } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner, rows } = yield* pair
       const actors: Array<unknown> = []
       yield* owner.own(handler(greet, ({ every, name }) =>
         Effect.map(CurrentActor, (actor) => {
@@ -178,8 +47,7 @@ describe("a call", () => {
     { name: "a conflict", error: new StoreError({ reason: new Unavailable({ operation: "x", cause: null }) }) }
   ])("fails with the error of the method: $name", ({ error }) =>
     Effect.gen(function*() {
-      const { process } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner } = yield* pair
       yield* owner.own(noting(() => Effect.fail(error)).handle)
       const call = yield* Effect.forkChild(Effect.flip(caller.call(scope, greet, hello)))
       yield* TestClock.adjust("1 second")
@@ -191,8 +59,7 @@ describe("a call", () => {
   it.effect("is a defect if the method has one, if the owner does not know the method, and if it cannot read the parameters", () => {
     const logged: Array<string> = []
     return Effect.gen(function*() {
-      const { process } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner } = yield* pair
       const failed = /Error: the process that executed greet failed: its log has the details/
       const other = method("greet", { ...greet, payload: Schema.Number, success: Schema.Void, error: Schema.Never })
       for (
@@ -212,8 +79,7 @@ describe("a call", () => {
 
   it.effect("is withdrawn if no process serves the scope within ten seconds, and is not executed afterwards", () =>
     Effect.gen(function*() {
-      const { process, rows } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner, rows } = yield* pair
       const call = yield* calling(caller)
       assert.strictEqual(yield* call.after("9900 millis"), "waits")
       assert.strictEqual(yield* call.after("400 millis"), "NotTaken")
@@ -225,8 +91,7 @@ describe("a call", () => {
 
   it.effect("is not reported as not taken if a process claims it at the moment of its withdrawal", () =>
     Effect.gen(function*() {
-      const { process, sql } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner, sql } = yield* pair
       yield* owner.take()
       caller.hooks.set("remove", Effect.orDie(sql`UPDATE calls SET state = 'running', epoch = 1`))
       const call = yield* calling(caller)
@@ -250,8 +115,7 @@ describe("a call", () => {
 
   it.effect("whose caller died is not executed after ten seconds", () =>
     Effect.gen(function*() {
-      const { process, rows } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner, rows } = yield* pair
       yield* calling(caller)
       yield* caller.set("frozen")
       yield* TestClock.adjust("10 seconds")
@@ -312,8 +176,7 @@ describe("a call", () => {
 
   it.effect("fails after 15 seconds if its owner is frozen, which is interrupted when it continues", () =>
     Effect.gen(function*() {
-      const { process } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner } = yield* pair
       const { executed, handle, interrupted } = noting(() => Effect.never)
       yield* owner.own(handle)
       const call = yield* calling(caller)
@@ -328,8 +191,7 @@ describe("a call", () => {
 
   it.effect("may last for ten minutes", () =>
     Effect.gen(function*() {
-      const { process } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner } = yield* pair
       yield* owner.own(noting(() => Effect.delay(Effect.succeed({ text: "late" }), "10 minutes")).handle)
       const call = yield* calling(caller)
       assert.strictEqual(yield* call.after("9 minutes"), "waits")
@@ -338,8 +200,7 @@ describe("a call", () => {
 
   it.effect("is interrupted if its scope moves while it is executed, and the caller knows at once", () =>
     Effect.gen(function*() {
-      const { process } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner } = yield* pair
       const { handle, interrupted } = noting(() => Effect.never)
       const release = yield* owner.own(handle)
       const call = yield* calling(caller)
@@ -352,8 +213,7 @@ describe("a call", () => {
 
   it.effect("whose owner released the scope while it claimed the call is not executed, and the caller may repeat it", () =>
     Effect.gen(function*() {
-      const { process } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner } = yield* pair
       const { executed, handle } = noting()
       const release = yield* owner.own(handle)
       const call = yield* calling(caller)
@@ -367,8 +227,7 @@ describe("a call", () => {
 
   it.effect("is withdrawn if its caller is interrupted before it is executed", () =>
     Effect.gen(function*() {
-      const { process, rows } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner, rows } = yield* pair
       const call = yield* calling(caller)
       yield* TestClock.adjust("1 second")
       yield* Fiber.interrupt(call.fiber)
@@ -381,8 +240,7 @@ describe("a call", () => {
 
   it.effect("is interrupted within seconds if its caller is", () =>
     Effect.gen(function*() {
-      const { process, rows } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner, rows } = yield* pair
       const { handle, interrupted } = noting(() => Effect.never)
       yield* owner.own(handle)
       const call = yield* calling(caller)
@@ -394,8 +252,7 @@ describe("a call", () => {
 
   it.effect("outlasts an outage of the store that ends within seconds", () =>
     Effect.gen(function*() {
-      const { process } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner } = yield* pair
       yield* owner.own(noting(() => Effect.delay(Effect.succeed({ text: "late" }), "3 seconds")).handle)
       const call = yield* calling(caller)
       yield* TestClock.adjust("1 second")
@@ -407,8 +264,7 @@ describe("a call", () => {
 
   it.effect("is not reported as ended although its heartbeats failed during an outage", () =>
     Effect.gen(function*() {
-      const { process } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner } = yield* pair
       yield* owner.own(noting(() => Effect.delay(Effect.succeed({ text: "late" }), "40 seconds")).handle)
       const call = yield* calling(caller)
       yield* TestClock.adjust("1 second")
@@ -422,8 +278,7 @@ describe("a call", () => {
 
   it.effect("fails if the store does not answer for 15 seconds, and says that the outcome is unknown", () =>
     Effect.gen(function*() {
-      const { process } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner } = yield* pair
       yield* owner.own(noting(() => Effect.never).handle)
       const call = yield* calling(caller)
       yield* TestClock.adjust("1 second")
@@ -438,8 +293,7 @@ describe("a call", () => {
 
   it.effect("succeeds although looking for it and after it had a defect once", () =>
     Effect.gen(function*() {
-      const { process } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner } = yield* pair
       yield* owner.own(noting(() => Effect.delay(Effect.succeed({ text: "late" }), "20 seconds")).handle)
       const bug = Effect.die(new Error("bug"))
       for (const name of ["look", "remove"]) caller.hooks.set(name, bug)
@@ -462,8 +316,7 @@ describe("a call", () => {
 describe("two hundred calls at the same time", () => {
   it.effect("are each executed once, and cost as many statements of the caller as one", () =>
     Effect.gen(function*() {
-      const { process, rows } = yield* setup
-      const [caller, owner] = [yield* process, yield* process]
+      const { caller, owner, rows } = yield* pair
       const { executed, handle } = noting(({ name }) => Effect.delay(Effect.succeed({ text: name }), "1 second"))
       yield* owner.own(handle)
       const names = Array.from({ length: 200 }, (_, index) => `n${String(index).padStart(3, "0")}`)

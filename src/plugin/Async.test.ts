@@ -215,6 +215,14 @@ describe("a call that an async function does not await", () => {
     assert.match(failure.message, /^api\.addTag failed, and its promise was not awaited: /)
   })
 
+  it("is tried again if it was rate limited, which uses up no attempt (L22)", async () => {
+    const { deliveries, writes } = await Testing.make(
+      plugin(async ({ recordId }, { api }) => void api.addTag(recordId, tagged), { attempts: 1 }),
+      { faults: [{ on: "addTag", fail: "RateLimited", times: 3 }] }
+    ).deliver(tag)
+    assert.deepStrictEqual([deliveries[0]?.state, deliveries[0]?.attempts, writes.length], ["done", 4, 1])
+  })
+
   it("fails the attempt if it failed before the handler ended (L22)", async () => {
     const { failure } = await Testing.make(
       plugin(async ({ recordId }, { api }) => {

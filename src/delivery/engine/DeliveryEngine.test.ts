@@ -33,38 +33,6 @@ describe("the events of a handler", () => {
       yield* rig.quiet(second.delivery)
       assert.deepStrictEqual(received.toSorted(), ["now a2", "now a3", "oldest a1", "oldest a2", "oldest a3"])
     }))
-
-  it.effect("a handler skips changes that only its own plugin made, but gets changes with other parts (L1)", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      const { received, note } = recorder()
-      const on = (name: string) => Plugin.make(name).on(updated, {}, ({ version }) => note(`${name} ${version}`))
-      const { delivery } = yield* rig.start([on("author"), on("other")])
-      const cause = JSON.stringify({ plugin: "author", delivery: "1", depth: 1, paths: ["/version"] })
-      yield* rig.append("a1")
-      yield* rig.append("a1", { cause })
-      yield* rig.append("a1", { cause, changes: '[{"path":"/version"},{"path":"/outcome"}]' })
-      yield* rig.quiet(delivery)
-      assert.deepStrictEqual(received.toSorted(), ["author 3", "other 2", "other 3"])
-    }))
-
-  it.effect("an event after a long chain of plugins is a dead letter and runs no handler (L9)", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      const { received, note } = recorder()
-      const { delivery } = yield* rig.start([Plugin.make("p").on(updated, {}, ({ version }) => note(`${version}`))])
-      const by = (depth: number) => ({ cause: JSON.stringify({ plugin: "q", delivery: "1", depth, paths: [] }) })
-      yield* rig.append("a1")
-      yield* rig.append("a1", by(4))
-      yield* rig.append("a1", by(5))
-      yield* rig.quiet(delivery)
-      assert.deepStrictEqual(received, ["2"])
-      const letters = yield* rig.deliveries.deadLetters({ limit: 10 })
-      assert.deepStrictEqual(letters.map(({ event, failure }) => [event?.version, failure.reason]), [[
-        3,
-        "LoopDetected"
-      ]])
-    }))
 })
 
 describe("an attempt that fails", () => {

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Logger from "effect/Logger"
 import * as TestClock from "effect/testing/TestClock"
-import { acme, make, type Rig, unavailable } from "../../../test/support/delivery/Rig.ts"
+import { acme, make, recorder, type Rig, unavailable } from "../../../test/support/delivery/Rig.ts"
 import * as TestPlacement from "../../../test/support/delivery/TestPlacement.ts"
 import { deliveryScopeOf, deliveryScopes, dispatchScope, shardOf } from "../../domain/Shard.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
@@ -28,6 +28,13 @@ afterEach(() => {
   vi.useRealTimers()
   vi.restoreAllMocks()
 })
+
+/** A handler that records what it receives. */
+const receiving = () => {
+  const { note, received } = recorder()
+  const plugin = Plugin.make("p").with({ from: "oldest" }).on(trigger, {}, ({ recordId }) => note(recordId))
+  return { plugin, received }
+}
 
 const scopeOf = (integration: string) => deliveryScopeOf(shardOf(integration))
 
@@ -59,13 +66,8 @@ const pair = Effect.fnUntraced(function*(
 describe("deliveries in two processes", () => {
   it.effect("each process runs the deliveries of its shards, and one of them creates all", () =>
     Effect.gen(function*() {
-      const received: Array<string> = []
-      const plugin = Plugin.make("p").on(
-        trigger,
-        {},
-        ({ integration }) => Effect.sync(() => received.push(integration))
-      )
-      const { first, passTime, rig, second } = yield* pair(plugin.with({ from: "oldest" }))
+      const { plugin, received } = receiving()
+      const { first, passTime, rig, second } = yield* pair(plugin)
       assert.deepStrictEqual(
         [yield* first.status, yield* second.status].map(({ dispatches, shards, state }) => [state, dispatches, shards]),
         [["running", true, 63], ["running", false, 1]]
@@ -76,7 +78,7 @@ describe("deliveries in two processes", () => {
       }
       yield* passTime(2)
       yield* rig.empty
-      assert.deepStrictEqual(received.toSorted(), [...Array(5).fill(acme), ...Array(5).fill(other)])
+      assert.deepStrictEqual(received.toSorted(), ["a", "b"].flatMap((id) => [0, 1, 2, 3, 4].map((n) => `${id}${n}`)))
     }))
 
   it.effect("no more attempts of a handler run in both together than its concurrency, and both take part", () =>
@@ -145,12 +147,7 @@ describe("deliveries in two processes", () => {
 
   it.effect("a shard that another process took late goes back to the process in which it is placed (I10)", () =>
     Effect.gen(function*() {
-      const received: Array<string> = []
-      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
-        trigger,
-        {},
-        ({ recordId }) => Effect.sync(() => received.push(recordId))
-      )
+      const { plugin, received } = receiving()
       const { passTime, rig } = yield* pair(plugin)
       yield* rig.store.takeOwnerships([scopeOf(acme)])
       yield* rig.append("a1")
@@ -164,12 +161,7 @@ describe("deliveries in two processes", () => {
   it.effect("processes that lost all shards to one that is not of the fleet take them back (I10, X9)", () => {
     const logged: Array<string> = []
     return Effect.gen(function*() {
-      const received: Array<string> = []
-      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
-        trigger,
-        {},
-        ({ recordId }) => Effect.sync(() => received.push(recordId))
-      )
+      const { plugin, received } = receiving()
       const { first, passTime, rig, second } = yield* pair(plugin)
       yield* rig.store.takeOwnerships([dispatchScope, ...deliveryScopes])
       yield* rig.append("a1")
@@ -188,12 +180,7 @@ describe("deliveries in two processes", () => {
 
   it.effect("a process whose shards leave and return while its database is slow delivers them again (X9, X10)", () =>
     Effect.gen(function*() {
-      const received: Array<string> = []
-      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
-        trigger,
-        {},
-        ({ recordId }) => Effect.sync(() => received.push(recordId))
-      )
+      const { plugin, received } = receiving()
       const { first, passTime, placement, rig } = yield* pair(plugin)
       const answers = yield* Latch.make(false)
       let waits = 0
@@ -265,7 +252,7 @@ describe("deliveries in two processes", () => {
       return { started, plugin }
     }
     /** The process loses its shard, which no other process takes, and takes it again. */
-    const loseAndRetake = Effect.fnUntraced(function*({ move, passTime }: Effect.Success<ReturnType<typeof pair>>) {
+    const loseAndTakeAgain = Effect.fnUntraced(function*({ move, passTime }: Effect.Success<ReturnType<typeof pair>>) {
       yield* move(acme, 3)
       yield* passTime(3)
       yield* move(acme, 1)
@@ -281,12 +268,12 @@ describe("deliveries in two processes", () => {
         yield* rig.append("a2")
         for (let times = 1; times <= isolateAfterCrashes; times++) {
           yield* passTime(1)
-          yield* loseAndRetake(processes)
+          yield* loseAndTakeAgain(processes)
         }
         // the other delivery runs to its end, then the suspect runs alone
         yield* passTime(62)
         assert.lengthOf(started.filter((id) => id === "a1"), isolateAfterCrashes + 1)
-        yield* loseAndRetake(processes)
+        yield* loseAndTakeAgain(processes)
         const letters = yield* rig.deliveries.deadLetters({ limit: 10 })
         assert.deepStrictEqual(letters.map(({ event, failure }) => [event?.id, failure.reason]), [
           ["a1", "ProcessEnded"]
@@ -318,7 +305,7 @@ describe("deliveries in two processes", () => {
 
   describe("a shard that is lost and taken again while an attempt of its earlier term still runs", () => {
     /** The first attempt of `a1` ends 30 seconds after it started, even if it is interrupted; later ones take two minutes. */
-    const retaken = Effect.fnUntraced(function*(lostClaims: number) {
+    const takenAgain = Effect.fnUntraced(function*(lostClaims: number) {
       const started: Array<string> = []
       const plugin = Plugin.make("p").with({ from: "oldest" }).on(
         trigger,
@@ -346,7 +333,7 @@ describe("deliveries in two processes", () => {
 
     it.effect("claims its deliveries again if the response of their claim is lost (X9, X10)", () =>
       Effect.gen(function*() {
-        const { passTime, rig, started } = yield* retaken(1)
+        const { passTime, rig, started } = yield* takenAgain(1)
         assert.deepStrictEqual([rig.lostClaims, started.toSorted()], [0, ["a1", "a1", "a2"]])
         yield* passTime(140)
         yield* rig.empty
@@ -354,7 +341,7 @@ describe("deliveries in two processes", () => {
 
     it.effect("runs an attempt of the new term on after that of the earlier term has ended (X9, X10)", () =>
       Effect.gen(function*() {
-        const { passTime, rig, started } = yield* retaken(0)
+        const { passTime, rig, started } = yield* takenAgain(0)
         assert.deepStrictEqual(started.toSorted(), ["a1", "a1", "a2"])
         yield* passTime(20)
         rig.lostClaims = 1
@@ -368,12 +355,7 @@ describe("deliveries in two processes", () => {
 
   it.effect("a process that is replaced as the one that creates deliveries runs those of its shards on (I10)", () =>
     Effect.gen(function*() {
-      const received: Array<string> = []
-      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
-        trigger,
-        {},
-        ({ recordId }) => Effect.sync(() => received.push(recordId))
-      )
+      const { plugin, received } = receiving()
       const { first, passTime, placement, rig } = yield* pair(plugin)
       placement.freeze(1)
       yield* placement.move(dispatchScope, 2)

@@ -3,17 +3,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
-import { make, rateLimited, type Rig } from "../../../test/support/delivery/Rig.ts"
+import { make, type Rig } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
-import { WriteError } from "../../source/Source.ts"
-import * as SourcePort from "../../source/Source.ts"
 
 type Handle = Parameters<typeof Plugin.async<Plugin.EventOf<"ats.application.created">, {}>>[0]
 const hasty = (handle: Handle, options: Plugin.EventOptions = {}) =>
   Plugin.make("hasty").on("ats.application.created", options, Plugin.async(handle))
 const link = { label: "Result", url: "https://x.example" }
 
-const refused = Effect.fail(new WriteError({ reason: new SourcePort.Forbidden({ code: null, message: "no" }) }))
 const letters = (rig: Rig) =>
   Effect.map(rig.deliveries.deadLetters({ limit: 10 }), (letters) => letters.map(({ failure }) => failure))
 
@@ -34,34 +31,6 @@ describe("a write that is not awaited", () => {
       assert.deepStrictEqual((yield* rig.deliveries.backlog).map(({ running }) => running), [1])
       yield* Deferred.succeed(answered, {})
       yield* rig.empty
-    }))
-
-  it.effect("a refused write that was not awaited fails the attempt, and the dead letter says so (L22)", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      rig.script.answer = () => refused
-      yield* rig.start([hasty(async ({ recordId }, { api }) => void api.addResultLink(recordId, link))])
-      yield* rig.append("a1")
-      yield* rig.dead(1)
-      const [failure] = yield* letters(rig)
-      assert.deepStrictEqual([failure?.reason, failure?.refusal], ["Permanent", "Forbidden"])
-      assert.match(failure?.message ?? "", /^api\.addResultLink failed, and its promise was not awaited/)
-    }))
-
-  it.effect("a rate-limited write that was not awaited is tried again and costs no attempt (L22)", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      rig.script.answer = (_, count) => count < 4 ? rateLimited(1_000) : Effect.succeed({})
-      yield* rig.start([
-        hasty(async ({ recordId }, { api }) => void api.addResultLink(recordId, link), { attempts: 1 })
-      ])
-      yield* rig.append("a1")
-      for (let count = 1; count < 4; count++) {
-        yield* rig.until(() => rig.deliveries.backlog, ([row]) => rig.sent.length === count && row?.later === 1)
-        yield* TestClock.adjust("1 second")
-      }
-      yield* rig.empty
-      assert.strictEqual(rig.sent.length, 4)
     }))
 
   it.effect("a write that was not awaited ends before its failed attempt; the next attempt gets its result (L22)", () =>

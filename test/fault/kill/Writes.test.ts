@@ -6,7 +6,7 @@ import { dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as Home from "./Home.ts"
 import { until } from "./Patience.ts"
-import { ask, launch, post, type Service } from "./Service.ts"
+import { ask, launch, type Service } from "./Service.ts"
 
 /** How long the API makes an account wait, in seconds. */
 const pauseSeconds = 8
@@ -164,23 +164,6 @@ describe("a write that waits for its slot", () => {
         const successor = yield* start()
         const url = yield* successor.url
         yield* awaitWrites(429, 200)
-        assert.deepStrictEqual(yield* deadLetters(url), [])
-      }),
-    180_000
-  )
-
-  it.live(
-    "is not sent once all writes are stopped, and immediately when they are resumed (X16)",
-    () =>
-      Effect.gen(function*() {
-        const { awaitWrites, deadLetters, url, writes } = yield* waiting
-        yield* post(url, "/v1/plugins/writes/stop")
-        yield* passed
-        assert.deepStrictEqual(yield* writes, [429])
-        const resumedAt = Date.now()
-        yield* post(url, "/v1/plugins/writes/resume")
-        yield* awaitWrites(429, 200)
-        assert.isBelow(Date.now() - resumedAt, 10_000)
         assert.deepStrictEqual(yield* deadLetters(url), [])
       }),
     180_000

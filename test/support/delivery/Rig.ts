@@ -47,8 +47,6 @@ export const unknownOutcome = Effect.fail(
 export const notSent = Effect.fail(
   new WriteError({ reason: new SourcePort.NotSent({ code: null, message: "connection refused", retryAfter: null }) })
 )
-export const rateLimited = (retryAfter: number) =>
-  Effect.fail(new WriteError({ reason: new SourcePort.RateLimited({ code: null, message: "slow down", retryAfter }) }))
 
 export const unavailable = new StoreError({ reason: new Unavailable({ operation: "switchedOff", cause: null }) })
 

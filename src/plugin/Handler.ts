@@ -1,12 +1,13 @@
 /** A handler of a plugin: what makes it run, its options, and how its function is called. */
 import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Scope from "effect/Scope"
 import type { Origin } from "../domain/ChangeEvent.ts"
 import type { DurationInput } from "../domain/DurationText.ts"
 import { adaptAsync, type AsyncHandler } from "./Async.ts"
 import type { HandlerEffect } from "./Capabilities.ts"
 import type { Trigger } from "./Event.ts"
 import { Uncaught } from "./Failure.ts"
-import { endingRequests } from "./RequestScope.ts"
 
 /** One run of an `.every` handler in one integration: when it was due, and the part of the log since the previous run. */
 export interface Tick {
@@ -96,6 +97,19 @@ const handlerFunctionOf = <C>(handle: unknown): HandlerFunction<C> => {
     return Effect.die(new Uncaught(wrongReturnMessage(returned)))
   }
 }
+
+/**
+ * Closes the connections of the handler's requests when it ends. Otherwise a response could keep its connection open as long as the process
+ * runs: if the handler does not read its body, and the other server does not end it.
+ */
+const endingRequests = (handler: HandlerEffect): HandlerEffect =>
+  Effect.scopedWith((scope) =>
+    Effect.updateService(
+      handler,
+      HttpClient.HttpClient,
+      (client) => HttpClient.transformResponse(HttpClient.withScope(client), Effect.provideService(Scope.Scope, scope))
+    )
+  )
 
 /** The function of a handler, as the engine runs it. */
 export const runOf = <C>(handle: unknown): HandlerFunction<C> => {

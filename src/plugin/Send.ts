@@ -48,9 +48,9 @@ export const describeNoResponse = ({ _tag }: HttpClientError.HttpClientErrorReas
     : "the response cannot be read"
 
 /**
- * Why a plugin must not be configured to send to this address, as the end of a sentence that begins with the name of the setting; null if it
- * may be. Others on the network can read a request to `http://` on another machine: the operator must accept that with the setting
- * `allowedBy`. The text contains no part of the address, because the address may be a secret.
+ * Why a plugin must not be configured to send to this address; null if it may be. The text continues a sentence that begins with the name of
+ * the setting. It contains no part of the address, which may be a secret. Others on the network can read a request to `http://` on another
+ * machine, so the operator must accept that with the setting `allowedBy`.
  */
 export const addressFault = (
   url: string,

@@ -2,7 +2,7 @@
  * How a plugin is used: the argument of `with`, and what several calls mean together.
  *
  * Invariants
- * 1. A call of `with` drops no value of an earlier call, except where it sets the same one or switches the plugin off
+ * 1. A call of `with` keeps each value of the earlier calls, unless it sets that value itself or switches the plugin off
  */
 
 /** Configuration values by name, nested like the configuration. */

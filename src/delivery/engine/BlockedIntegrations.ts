@@ -2,12 +2,12 @@
  * The integrations in which the deliveries of a handler wait, because the API has just refused all requests there.
  *
  * Details
- * After a `Blocked` failure nothing of the handler starts in the integration for a minute. Then its deliveries are tried, until one of them
- * fails in that way again. If the whole account refuses requests, one failure counts for all integrations that wait for the account.
+ * After a `Blocked` failure, the handler starts no delivery in the integration for a minute. Then its deliveries are tried, until one of
+ * them fails with `Blocked` again. If the whole account refuses requests, one failure counts for all integrations that wait for the account.
  *
  * Gotchas
- * - They are not stored, because the process that owns the shard runs all deliveries of an integration. After a restart, or when the shard
- *   has moved, the deliveries are tried as soon as they are due.
+ * - The waits are not stored, because one process runs all deliveries of an integration: the owner of its shard. After a restart, or when
+ *   the shard has moved, the deliveries are tried as soon as they are due.
  * - A handler that needs no request to the API never waits here.
  */
 import type { Blocked } from "../../plugin/Failure.ts"

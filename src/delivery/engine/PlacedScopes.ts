@@ -2,10 +2,9 @@
  * The ownership scopes of deliveries that the placement has put into this process. The engine takes new ones together, in one transaction.
  *
  * Gotchas
- * - Another process may take a scope that is placed here: a process that was frozen just before it took the scope and now resumes, or a
- *   process that is not part of the fleet. So a scope that was lost although it is still placed here is taken again after
- *   `takeAgainAfterMillis`. This is done only if the processes have a common placement: otherwise they would take the scopes from each other
- *   forever.
+ * - A scope can be lost although it is still placed here. Then the other process was frozen just before it took the scope, or it does not
+ *   belong to the fleet. So this process takes the scope again after `takeAgainAfterMillis`.
+ * - Without a common placement a lost scope is never taken again, because two processes would take it from each other forever.
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"

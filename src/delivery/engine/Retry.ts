@@ -2,12 +2,16 @@
  * Decides what happens after a failed attempt: retry, split the batch, or dead letter. Pure.
  *
  * Details
- * `RateLimited` is retried without limit, at most once a second, and `Blocked` once a minute. `Permanent`, `LoopDetected` and `ProcessEnded` are never retried. Any
- * other failure is retried until the attempts are used up: 8 by default.
+ * | failure                                     | is retried                                     |
+ * | ------------------------------------------- | ---------------------------------------------- |
+ * | `RateLimited`                               | without limit, at most once a second           |
+ * | `Blocked`                                   | without limit, once a minute                   |
+ * | `Permanent`, `LoopDetected`, `ProcessEnded` | never                                          |
+ * | any other                                   | until the attempts are used up: 8 by default   |
  *
  * Invariants
  * 1. A delivery becomes a dead letter only because of its own failure: a batch of several is halved first   (L7)
- * 2. A rate limit does not use up an attempt, and neither does a request that the API does not accept now
+ * 2. `RateLimited` and `Blocked` use up no attempt
  */
 import * as Duration from "effect/Duration"
 import { toDuration } from "../../domain/DurationText.ts"

@@ -2,8 +2,8 @@
  * Runs claimed deliveries of the shards that this process owns, with a queue for each handler.
  *
  * Invariants
- * 1. Every claimed delivery gets exactly one outcome, even if its attempt is interrupted or its event was erased, unless another process
- *    has taken over its shard: then it gets no outcome
+ * 1. Every claimed delivery gets exactly one outcome, even if its attempt is interrupted or its event was erased. There is one exception: if
+ *    another process has taken its shard over, the delivery gets no outcome here
  * 2. A handler that is slow or fails does not delay the deliveries of other handlers
  *
  * Gotchas

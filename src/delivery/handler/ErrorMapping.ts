@@ -21,8 +21,8 @@ const isBlockReason = (name: string): name is BlockReason =>
   (BlockReason.literals as ReadonlyArray<string>).includes(name)
 
 /**
- * Why no requests of the account or the integration are accepted now; null if they are. A 409 counts as `NotReady` too if its code is
- * unknown: it may be a conflict that concerns only this request, so it does not block.
+ * Why the account or the integration accepts no requests now; null if it does. A 409 with an unknown code is `NotReady` too, but may be a
+ * conflict of this request alone. So it does not block.
  */
 const blockReasonOf = (reason: (SourceError | WriteError)["reason"]): BlockReason | null => {
   if ("intercepted" in reason && reason.intercepted === true && refusesEveryRequest(reason.status ?? 0)) {
@@ -33,8 +33,9 @@ const blockReasonOf = (reason: (SourceError | WriteError)["reason"]): BlockReaso
 }
 
 /**
- * A write that failed with any reason other than `OutcomeUnknown` had no effect. `OutcomeUnknown` is `Transient`, or `Blocked` if something
- * between Rollcall and the API refused the write: the next attempt finds the write in its journal, and decides what to do (`WriteBack`).
+ * A write that failed with any reason other than `OutcomeUnknown` had no effect. `OutcomeUnknown` becomes `Blocked` if something between
+ * Rollcall and the API refused the write, and otherwise `Transient`. The next attempt finds the write in its journal, and decides what to do
+ * (`WriteBack`).
  */
 export const fromApi = (what: string, error: SourceError | WriteError | Invalid, account: string): HandlerError => {
   if (error._tag === "Invalid") {

@@ -7,7 +7,7 @@ import * as ErrorMapping from "./ErrorMapping.ts"
 /** Integrations in which no delivery can run. */
 export interface UnavailableIntegrations {
   /**
-   * Integrations that are no longer configured, or whose account this process does not know, such as a process with an earlier configuration.
+   * Integrations that are no longer configured. Also those whose account this process does not know, because its configuration is older.
    * Their deliveries wait.
    */
   readonly removed: ReadonlySet<string>

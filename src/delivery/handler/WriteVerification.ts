@@ -3,10 +3,10 @@
  *
  * Gotchas
  * - The API may show an effect late. A missing effect means "not done" only `settlingMillis` after the write.
- * - A list may lack rows for many reasons. A missing application does not prove that it was not created, and a second one would do
- *   harm. So if the application is not found, an operator decides.
- * - Only data that the API lists can be checked: a tag, through the applications that show its candidate, and the title and
- *   times of an interview. The API does not show the interviewers.
+ * - A list may lack rows for many reasons, so a missing application does not prove that it was not created. A second one would do harm. So
+ *   if the application is not found, an operator decides.
+ * - Only data that the API lists can be checked: the tags of a candidate, as applications show them, and the title and times of an
+ *   interview. The API does not show the interviewers.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

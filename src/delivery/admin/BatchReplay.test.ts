@@ -3,11 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
-import { acme, make, type Rig } from "../../../test/support/delivery/Rig.ts"
+import { acme, action, make, type Rig } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
 
 const trigger = "ats.application.created"
-const action = { at: 0, command: "test", target: "", detail: "" }
 
 /** Makes two writes per event, one of them in a step, and one step per batch. `ended` decides how a run ends. */
 const linker = (
@@ -54,14 +53,20 @@ const delivered = (rig: Rig, delivery: Parameters<Rig["quiet"]>[0]) =>
     )
   })
 
+/** A started linker that has taken these records. */
+const batched = Effect.fnUntraced(function*(size: number, ids: ReadonlyArray<string>) {
+  const rig = yield* make
+  const { plugin, ...seen } = linker(size)
+  const { delivery, plugins } = yield* rig.start([plugin])
+  for (const id of ids) yield* rig.append(id)
+  yield* delivered(rig, delivery)
+  return { delivery, plugins, rig, ...seen }
+})
+
 describe("a replayed batch", () => {
   it.effect("a replay repeats no step and no write, even if its batches have other members (L4)", () =>
     Effect.gen(function*() {
-      const rig = yield* make
-      const { plugin, posted, runs } = linker(4)
-      const { delivery, plugins } = yield* rig.start([plugin])
-      for (const id of ["a1", "a2"]) yield* rig.append(id)
-      yield* delivered(rig, delivery)
+      const { delivery, plugins, posted, runs, rig } = yield* batched(4, ["a1", "a2"])
       for (const id of ["a3", "a4", "a5"]) yield* rig.append(id)
       yield* delivered(rig, delivery)
       assert.deepStrictEqual(runs, ["a1 a2", "a3 a4 a5"])
@@ -120,11 +125,7 @@ describe("a replayed batch", () => {
 
   it.effect("a fresh replay does everything once more, even if the events run in separate batches (L4)", () =>
     Effect.gen(function*() {
-      const rig = yield* make
-      const { plugin, posted } = linker(3)
-      const { delivery, plugins } = yield* rig.start([plugin])
-      for (const id of ["a1", "a2", "a3"]) yield* rig.append(id)
-      yield* delivered(rig, delivery)
+      const { delivery, plugins, posted, rig } = yield* batched(3, ["a1", "a2", "a3"])
       yield* plugins.replay({ ...request, fresh: true })
       yield* delivered(rig, delivery)
       assert.deepStrictEqual(linksOf(rig), both("a1", "a2", "a3").flatMap((link) => [link, link]))
@@ -133,11 +134,7 @@ describe("a replayed batch", () => {
 
   it.effect("a fresh replay runs the batch step even for members that are delivered later than the others (I1)", () =>
     Effect.gen(function*() {
-      const rig = yield* make
-      const { plugin, posted } = linker(3)
-      const { delivery, plugins } = yield* rig.start([plugin])
-      for (const id of ["a1", "a2", "a3"]) yield* rig.append(id)
-      yield* delivered(rig, delivery)
+      const { delivery, plugins, posted, rig } = yield* batched(3, ["a1", "a2", "a3"])
       // the second replay of a2 waits for the first one, because both have the same record
       yield* plugins.replay({
         ...request,
@@ -165,11 +162,10 @@ describe("a replayed batch", () => {
       for (const id of ["a1", "a2", "a3", "a4"]) yield* rig.append(id)
       yield* delivered(rig, delivery)
       yield* rig.dead(1)
-      const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
       broken = false
       yield* plugins.replay(request)
       yield* delivered(rig, delivery)
-      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, action)
+      yield* rig.redrive
       yield* rig.empty
       assert.deepStrictEqual(linksOf(rig), both("a1", "a2", "a3", "a4"))
       assert.deepStrictEqual(posted, ["a1 a2 a3 a4"])
@@ -197,19 +193,14 @@ describe("a replayed batch", () => {
       broken = false
       yield* plugins.replay(request)
       yield* delivered(rig, delivery)
-      const letters = yield* rig.deliveries.deadLetters({ limit: 9 })
-      yield* rig.deliveries.redrive(letters.map(({ id }) => id), { dueAt: 0, fresh: null }, action)
+      yield* rig.redrive
       yield* rig.empty
       assert.deepStrictEqual(done.toSorted(), ["a1", "a2"])
     }))
 
   it.effect("a dry run of a replayed batch uses the journal that the replay would find", () =>
     Effect.gen(function*() {
-      const rig = yield* make
-      const { plugin } = linker(3)
-      const { delivery, plugins } = yield* rig.start([plugin])
-      for (const id of ["a1", "a2", "a3"]) yield* rig.append(id)
-      yield* delivered(rig, delivery)
+      const { plugins } = yield* batched(3, ["a1", "a2", "a3"])
       const { results } = yield* plugins.dryRun({ ...request, limit: 10 })
       assert.deepStrictEqual(results.map(({ integration, requests }) => [integration, requests]), [[acme, []]])
     }))

@@ -74,6 +74,18 @@ const hiring = (oncePerRecord: boolean, bodyOf: () => string = () => "same") => 
   return { plugin, links }
 }
 
+/** A hire whose first `createEmployee` has an unknown outcome; a second one would create E2. */
+const hiredUnknown = Effect.fnUntraced(function*(oncePerRecord: boolean, bodyOf?: () => string) {
+  const rig = yield* make
+  rig.script.answer = ({ write }, count) =>
+    write !== "createEmployee" ? Effect.succeed({}) : count === 1 ? unknownOutcome : Effect.succeed({ id: "E2" })
+  const { links, plugin } = hiring(oncePerRecord, bodyOf)
+  yield* rig.start([plugin])
+  yield* rig.hire("a1")
+  yield* died(rig)
+  return { rig, links }
+})
+
 const sentOf = ({ sent }: Rig, write: WriteName) => sent.filter((one) => one.write === write).length
 
 describe("an unknown outcome", () => {
@@ -81,12 +93,7 @@ describe("an unknown outcome", () => {
     const step = oncePerRecord ? "in a step once per record" : "a write of the event"
     it.effect(`an outcome reported as happened is returned to the handler, which continues: ${step} (L5)`, () =>
       Effect.gen(function*() {
-        const rig = yield* make
-        rig.script.answer = ({ write }) => write === "createEmployee" ? unknownOutcome : Effect.succeed({})
-        const { links, plugin } = hiring(oncePerRecord)
-        yield* rig.start([plugin])
-        yield* rig.hire("a1")
-        yield* died(rig)
+        const { links, rig } = yield* hiredUnknown(oncePerRecord)
         const { steps: [step] } = yield* letterOf(rig)
         assert.deepInclude(step, {
           write: "createEmployee",
@@ -106,13 +113,7 @@ describe("an unknown outcome", () => {
 
     it.effect(`a write that did not happen is sent again, but only after the API could show it: ${step} (L5)`, () =>
       Effect.gen(function*() {
-        const rig = yield* make
-        rig.script.answer = ({ write }, count) =>
-          write !== "createEmployee" ? Effect.succeed({}) : count === 1 ? unknownOutcome : Effect.succeed({ id: "E2" })
-        const { links, plugin } = hiring(oncePerRecord)
-        yield* rig.start([plugin])
-        yield* rig.hire("a1")
-        yield* died(rig)
+        const { links, rig } = yield* hiredUnknown(oncePerRecord)
         assert.include(
           yield* refusal(rig, { happened: false }),
           "OutcomeRejected: it was sent less than five minutes ago"
@@ -126,11 +127,7 @@ describe("an unknown outcome", () => {
 
     it.effect(`a fresh redrive is refused while an outcome is unknown, and says what to do: ${step} (L5)`, () =>
       Effect.gen(function*() {
-        const rig = yield* make
-        rig.script.answer = ({ write }) => write === "createEmployee" ? unknownOutcome : Effect.succeed({})
-        yield* rig.start([hiring(oncePerRecord).plugin])
-        yield* rig.hire("a1")
-        yield* died(rig)
+        const { rig } = yield* hiredUnknown(oncePerRecord)
         const { letter } = yield* letterOf(rig)
         const error = yield* Effect.flip(redrive(rig, true))
         assert.strictEqual(error._tag, "Unresolved")
@@ -142,13 +139,8 @@ describe("an unknown outcome", () => {
 
   it.effect("an unknown outcome of a discarded hire does not block the next hire, even with different content (L5)", () =>
     Effect.gen(function*() {
-      const rig = yield* make
-      rig.script.answer = ({ write }) => write === "createEmployee" ? unknownOutcome : Effect.succeed({})
       let body = "first"
-      const { links, plugin } = hiring(true, () => body)
-      yield* rig.start([plugin])
-      yield* rig.hire("a1")
-      yield* died(rig)
+      const { links, rig } = yield* hiredUnknown(true, () => body)
       const { letter: first } = yield* letterOf(rig)
       yield* discard(rig)
       body = "second"
@@ -169,14 +161,8 @@ describe("an unknown outcome", () => {
 
   it.effect("a write with different content than the resolved one is not sent before an operator decides (L5)", () =>
     Effect.gen(function*() {
-      const rig = yield* make
-      rig.script.answer = ({ write }, count) =>
-        write !== "createEmployee" ? Effect.succeed({}) : count === 1 ? unknownOutcome : Effect.succeed({ id: "E2" })
       let body = "first"
-      const { links, plugin } = hiring(false, () => body)
-      yield* rig.start([plugin])
-      yield* rig.hire("a1")
-      yield* died(rig)
+      const { links, rig } = yield* hiredUnknown(false, () => body)
       body = "second"
       yield* resolve(rig, { happened: true, id: "E1" })
       yield* rig.dead(0)

@@ -137,9 +137,7 @@ describe("a tick", () => {
       yield* rig.hire("a2")
       yield* TestClock.adjust("1 day")
       yield* until(2)
-      const action = { at: 0, command: "test", target: "", detail: "" }
-      const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
-      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, action)
+      yield* rig.redrive
       yield* rig.empty
       assert.deepStrictEqual(ticks.map(({ at, hired }) => [at, hired]), [[1, ["a1"]], [2, ["a2"]], [1, ["a1"]]])
     }))
@@ -190,9 +188,7 @@ describe("retention", () => {
       )
       assert.deepStrictEqual(yield* kept, [1, 2, 5])
       broken = false
-      const action = { at: 0, command: "test", target: "", detail: "" }
-      const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
-      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, action)
+      yield* rig.redrive
       const second = yield* rig.start([plugin])
       yield* rig.empty
       yield* second.stop

@@ -196,13 +196,7 @@ describe("while the API accepts no requests", () => {
       yield* rig.dead(1)
       rig.script.answer = refusing(revoked)
       yield* rig.append("a1")
-      const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
-      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, {
-        at: 0,
-        command: "test",
-        target: "",
-        detail: ""
-      })
+      yield* rig.redrive
       yield* rig.quiet(delivery)
       yield* minutes(rig, 3)
       yield* noneDead(rig)

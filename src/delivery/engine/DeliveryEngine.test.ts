@@ -6,14 +6,13 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
 import * as TestClock from "effect/testing/TestClock"
-import { make, recorder, unavailable } from "../../../test/support/delivery/Rig.ts"
+import { action, make, recorder, unavailable } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
 
 const trigger = "ats.application.created"
 const updated = "ats.application.updated"
 const failing = new Plugin.Transient({ message: "not yet" })
 const permanent = (detail: string) => new Plugin.Permanent({ message: detail })
-const action = { at: 0, command: "test", target: "", detail: "" }
 
 describe("the events of a handler", () => {
   it.effect("a new plugin starts now or at the oldest event, as configured; a known one continues at its position", () =>
@@ -109,8 +108,7 @@ describe("an attempt that fails", () => {
       yield* rig.quiet(delivery)
       assert.deepStrictEqual(received, ["2", "3"])
       broken = false
-      const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
-      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, action)
+      yield* rig.redrive
       yield* rig.empty
       assert.deepStrictEqual(received, ["2", "3", "2"])
     }))

@@ -4,12 +4,11 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
-import { acme, make, recorder } from "../../../test/support/delivery/Rig.ts"
+import { acme, action, make, recorder } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
 
 const trigger = "ats.application.created"
 const failing = new Plugin.Transient({ message: "not yet" })
-const action = { at: 0, command: "test", target: "", detail: "" }
 
 describe("a configuration that throws", () => {
   it.effect("a configuration that throws holds only the deliveries of its integration, and is reported", () =>

@@ -8,12 +8,11 @@ import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Latch from "effect/Latch"
 import * as Schedule from "effect/Schedule"
 import { limiting, pass, sourceOf } from "../../../test/support/delivery/Limiting.ts"
-import { makeWith } from "../../../test/support/delivery/Rig.ts"
+import { action, makeWith } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
 import { watchUncaught } from "../engine/UncaughtErrors.ts"
 
 const trigger = "ats.application.created"
-const action = { at: 0, command: "test", target: "", detail: "" }
 const link = { label: "Result", url: "https://x.example" }
 
 const linking = (runs: { count: number } = { count: 0 }) =>
@@ -24,15 +23,21 @@ const linking = (runs: { count: number } = { count: 0 }) =>
       yield* api.addResultLink(recordId, link)
     }))
 
+/** The API has refused the first request, and the account pauses for these seconds. */
+const waiting = Effect.fnUntraced(function*(seconds: number, plugin: Plugin.Plugin<unknown>) {
+  const api = limiting(1, seconds)
+  const rig = yield* makeWith(api)
+  const first = yield* rig.start([plugin])
+  yield* rig.append("a1")
+  yield* rig.until(() => api.requests.length === 1)
+  return { api, first, rig }
+})
+
 describe("a write that waits for a request slot", () => {
   it.effect("a write is done in the same attempt after a pause longer than the handler's time-out (R1)", () =>
     Effect.gen(function*() {
-      const api = limiting(1, 45)
-      const rig = yield* makeWith(api)
       const runs = { count: 0 }
-      yield* rig.start([linking(runs)])
-      yield* rig.append("a1")
-      yield* rig.until(() => api.requests.length === 1)
+      const { api, rig } = yield* waiting(45, linking(runs))
       yield* pass(40)
       assert.deepStrictEqual([...rig.intents], [])
       yield* pass(10)
@@ -43,11 +48,7 @@ describe("a write that waits for a request slot", () => {
 
   it.effect("a waiting write has no intent, and is sent only when stopped writes are resumed (X16)", () =>
     Effect.gen(function*() {
-      const api = limiting(1, 45)
-      const rig = yield* makeWith(api)
-      yield* rig.start([linking()])
-      yield* rig.append("a1")
-      yield* rig.until(() => api.requests.length === 1)
+      const { api, rig } = yield* waiting(45, linking())
       yield* pass(5)
       yield* rig.deliveries.setSwitch({ _tag: "Writes" }, false, action)
       assert.deepStrictEqual([...rig.intents], [])
@@ -63,11 +64,7 @@ describe("a write that waits for a request slot", () => {
 
   it.effect("a waiting write is sent once, by the new process, after another process has taken over (X16)", () =>
     Effect.gen(function*() {
-      const api = limiting(1, 45)
-      const rig = yield* makeWith(api)
-      yield* rig.start([linking()])
-      yield* rig.append("a1")
-      yield* rig.until(() => api.requests.length === 1)
+      const { api, rig } = yield* waiting(45, linking())
       yield* pass(5)
       yield* rig.start([linking()])
       yield* rig.empty
@@ -77,16 +74,12 @@ describe("a write that waits for a request slot", () => {
 
   it.effect("a waiting write to a removed integration is not sent, and its dead letter names the integration", () =>
     Effect.gen(function*() {
-      const api = limiting(1, 45)
-      const rig = yield* makeWith(api)
       const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
         Effect.gen(function*() {
           const api = yield* Plugin.Api.for("lever:beta")
           yield* api.addResultLink(recordId, link)
         }))
-      yield* rig.start([plugin])
-      yield* rig.append("a1")
-      yield* rig.until(() => api.requests.length === 1)
+      const { api, rig } = yield* waiting(45, plugin)
       yield* rig.setState("lever:beta", "removed")
       yield* pass(50)
       yield* rig.dead(1)
@@ -99,12 +92,8 @@ describe("a write that waits for a request slot", () => {
 
   it.effect("a waiting write does not delay a shutdown: the next process sends it (L4)", () =>
     Effect.gen(function*() {
-      const api = limiting(1, 900)
-      const rig = yield* makeWith(api)
       const runs = { count: 0 }
-      const first = yield* rig.start([linking(runs)])
-      yield* rig.append("a1")
-      yield* rig.until(() => api.requests.length === 1)
+      const { api, first, rig } = yield* waiting(900, linking(runs))
       yield* pass(2)
       const stopping = yield* Effect.forkChild(first.stop)
       yield* rig.until(() => stopping.pollUnsafe() !== undefined)

@@ -31,6 +31,9 @@ import * as MemoryStore from "../store/MemoryStore.ts"
 export const acme = "greenhouse:acme"
 export const applications: StreamKey = { integration: acme, model: "ats.application" }
 
+/** An operator's action, as the audit log has it. */
+export const action = { at: 0, command: "test", target: "", detail: "" }
+
 export interface Sent {
   readonly integration: string
   readonly write: string
@@ -165,6 +168,8 @@ export interface Rig {
   readonly empty: Effect.Effect<void>
   /** Waits until there are this many dead letters. */
   readonly dead: (count: number) => Effect.Effect<void>
+  /** Redrives all dead letters. */
+  readonly redrive: Effect.Effect<void>
   /** Waits until the engine has drained everything that was appended. */
   readonly quiet: (delivery: DeliveryEngine["Service"]) => Effect.Effect<void>
 }
@@ -298,6 +303,10 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
     until,
     empty: until(() => deliveries.backlog, (backlog) => backlog.length === 0),
     dead: (count) => until(() => deliveries.deadLetters({ limit: 1000 }), (letters) => letters.length === count),
+    redrive: Effect.gen(function*() {
+      const letters = yield* deliveries.deadLetters({ limit: 1000 })
+      yield* deliveries.redrive(letters.map(({ id }) => id), { dueAt: 0, fresh: null }, action)
+    }).pipe(Effect.orDie),
     store,
     deliveries,
     script,

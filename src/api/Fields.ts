@@ -28,7 +28,8 @@ export const object = <const F extends Schema.Struct.Fields>(fields: F) => nulli
 export const list = <S extends Schema.Top>(item: S) => nullish(Schema.Array(item))
 export const listOf = <const F extends Schema.Struct.Fields>(fields: F) => list(Schema.Struct(fields))
 
-const isCalendarDay = (day: string): boolean => {
+/** Whether this `YYYY-MM-DD` is a day that exists. `Date.parse` turns 30 February into 2 March. */
+export const isCalendarDay = (day: string): boolean => {
   const time = Date.parse(`${day}T00:00:00Z`)
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(day)
 }

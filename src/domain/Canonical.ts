@@ -13,6 +13,7 @@
  *   same name as a masked property.
  */
 import { hash } from "node:crypto"
+import { isCalendarDay } from "../api/Fields.ts"
 
 export type JsonValue = null | boolean | number | string | ReadonlyArray<JsonValue> | JsonObject
 export interface JsonObject {
@@ -75,11 +76,8 @@ const longest = "2026-01-01T00:00:00.000+00:00".length
 const normalizeTime = (text: string): string => {
   if (text.length < shortest || text.length > longest || text[10] !== "T") return text
   if (normalForm.test(text) || !instant.test(text)) return text
-  const day = text.slice(0, 10)
-  const [time, midnight] = [Date.parse(text), Date.parse(day)]
-  // `Date.parse` turns 30 February into 2 March; such a text stays as it is
-  const isDay = !Number.isNaN(time) && !Number.isNaN(midnight) && new Date(midnight).toISOString().startsWith(day)
-  return isDay ? new Date(time).toISOString() : text
+  const time = Date.parse(text)
+  return Number.isNaN(time) || !isCalendarDay(text.slice(0, 10)) ? text : new Date(time).toISOString()
 }
 
 /** Objects and arrays are written as lists that start with a tag, so that the text does not depend on an engine's key order. */

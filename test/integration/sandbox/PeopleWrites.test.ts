@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { EmployeeForm } from "../../../src/api/Forms.ts"
-import { type Answer, type Client, withSandbox } from "./Client.ts"
-import { mutate, pause, refused, row, since, succeeded } from "./Written.ts"
+import { type Answer, type Client, mutate, pause, refused, row, since, succeeded, withSandbox } from "./Client.ts"
 
 describe("POST /hris/employees/form", () => {
   const optionOf = (form: EmployeeForm, key: string): string => {

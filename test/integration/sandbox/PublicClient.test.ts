@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import { serve } from "../../../src/sandbox/Sandbox.ts"
 import type { ExampleIds } from "../../../src/sandbox/server/ExampleIds.ts"
 import { clientCalls, endpointNames } from "../../support/api/PublicClient.ts"
-import { file } from "./Written.ts"
+import { file } from "./Client.ts"
 
 const everything = "sandbox:everything"
 

@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { writeExamples } from "../../support/api/Examples.ts"
-import { withSandbox } from "./Client.ts"
-import { file, integration, mutate, pause, refused, row, since, succeeded } from "./Written.ts"
+import { file, integration, mutate, pause, refused, row, since, succeeded, withSandbox } from "./Client.ts"
 
 describe("POST /ats/jobs/{id}/applications", () => {
   const { candidate } = writeExamples.createApplication.body

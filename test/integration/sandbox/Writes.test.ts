@@ -1,8 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { largestBodyBytes } from "../../../src/api/Attachments.ts"
 import { type WriteName, writeNames, writes } from "../../../src/api/Writes.ts"
-import { withSandbox } from "./Client.ts"
-import { file, pause, refused, since, succeeded } from "./Written.ts"
+import { file, pause, refused, since, succeeded, withSandbox } from "./Client.ts"
 
 describe("every write", () => {
   /** A body that the contract accepts; the records it refers to need not exist. */

@@ -81,7 +81,7 @@ export class SimulatedStore {
       Layer.fresh(RequestLeases.layer),
       Layer.succeedContext(Context.add(client, Processes, self))
     )
-    return Context.get(this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)!, RequestLeases)
+    return Context.get(this.#build(layer), RequestLeases)
   }
 
   /** Copies the store in its current state. */
@@ -127,53 +127,43 @@ export class SimulatedStore {
 
   /** Deliveries that the store shows as running, each with its claim. */
   get runningAttempts(): ReadonlySet<string> {
-    const rows = Effect.runSync(
-      this.#line.session.connection.execute("SELECT id, claims FROM deliveries WHERE state = 'running'", [], undefined)
-    ) as ReadonlyArray<{ readonly id: number; readonly claims: number }>
+    const rows = this.#query<{ id: number; claims: number }>(
+      "SELECT id, claims FROM deliveries WHERE state = 'running'"
+    )
     return new Set(rows.map(({ claims, id }) => `delivery ${id}, claim ${claims}`))
   }
 
   /** Deliveries that the store shows as waiting because the API refused a request. */
   get blockedDeliveries(): ReadonlyArray<number> {
-    const rows = Effect.runSync(this.#line.session.connection.execute(
-      "SELECT id FROM deliveries WHERE state <> 'dead' AND failure IS NOT NULL",
-      [],
-      undefined
-    )) as ReadonlyArray<{ readonly id: number }>
-    return rows.map(({ id }) => id)
+    return this.#query<{ id: number }>("SELECT id FROM deliveries WHERE state <> 'dead' AND failure IS NOT NULL")
+      .map(({ id }) => id)
   }
 
   /** Whether the attempt left the intent of a write. */
   hasIntent(delivery: number, claim: number): boolean {
     const intents = "SELECT 1 FROM journal WHERE delivery = ? AND claim = ? AND done = 0"
-    return Effect.runSync(this.#line.session.connection.execute(intents, [delivery, claim], undefined)).length > 0
+    return this.#query(intents, [delivery, claim]).length > 0
   }
 
   /** The streams whose stored number of live records is wrong, in words. Empty while a transaction is open. */
   get miscounted(): ReadonlyArray<string> {
-    const { connection, isTransaction } = this.#line.session
-    if (isTransaction()) return []
-    const rows = Effect.runSync(connection.execute(
+    if (this.#line.session.isTransaction()) return []
+    const rows = this.#query<{ name: string; stored: number; counted: number }>(
       `SELECT * FROM (
         SELECT integration || '/' || model AS name, live_records AS stored,
           (SELECT count(*) FROM heads h WHERE h.stream = s.key AND h.live = 1) AS counted FROM streams s
-      ) WHERE stored <> counted`,
-      [],
-      undefined
-    )) as ReadonlyArray<{ readonly name: string; readonly stored: number; readonly counted: number }>
+      ) WHERE stored <> counted`
+    )
     return rows.map(({ counted, name, stored }) => `${name} has ${counted} live records, and ${stored} are stored`)
   }
 
   /** The places that contain something of a forgotten record, in words. `marks`: texts that only its content contains. */
   remainsOf({ id, integration, model }: ForgettableRecord, marks: ReadonlyArray<string>): ReadonlyArray<string> {
-    const { connection } = this.#line.session
-    const query = (sql: string, params: ReadonlyArray<unknown> = []) =>
-      Effect.runSync(connection.execute(sql, params, undefined)) as ReadonlyArray<Record<string, unknown>>
     const key =
-      query("SELECT key FROM streams WHERE integration = ? AND model = ?", [integration, model])[0]?.["key"] ?? -1
+      this.#query("SELECT key FROM streams WHERE integration = ? AND model = ?", [integration, model])[0]?.["key"] ?? -1
     const counted = (what: string, sql: string): ReadonlyArray<string> =>
-      query(sql, [key, id]).length === 0 ? [] : [what]
-    const tables = query("SELECT name FROM sqlite_master WHERE type = 'table'").map(({ name }) => String(name))
+      this.#query(sql, [key, id]).length === 0 ? [] : [what]
+    const tables = this.#query("SELECT name FROM sqlite_master WHERE type = 'table'").map(({ name }) => String(name))
     return [
       ...counted("it is pending", "SELECT 1 FROM pending WHERE stream = ? AND id = ?"),
       ...counted(
@@ -186,7 +176,7 @@ export class SimulatedStore {
           WHERE e.stream = ? AND e.id = ? AND e.kind <> 'deleted' AND d.state <> 'running'`
       ),
       ...tables.flatMap((table) => {
-        const found = query(`SELECT * FROM ${table}`).some((row) =>
+        const found = this.#query(`SELECT * FROM ${table}`).some((row) =>
           // without its id a row cannot be found
           (table !== "quarantine" || String(row["content"]).includes(`"${id}"`)) &&
           Object.values(row).some((value) => typeof value === "string" && marks.some((mark) => value.includes(mark)))
@@ -194,6 +184,11 @@ export class SimulatedStore {
         return found ? [`the table ${table} contains it`] : []
       })
     ]
+  }
+
+  /** Reads the store without the help of a process. */
+  #query<A = Record<string, unknown>>(sql: string, params: ReadonlyArray<unknown> = []): ReadonlyArray<A> {
+    return Effect.runSync(this.#line.session.connection.execute(sql, params, undefined)) as ReadonlyArray<A>
   }
 
   #commitCounters({ connection }: Session): string {
@@ -212,22 +207,15 @@ export class SimulatedStore {
 
   /** The store as one more process opens it, with these keys. */
   open(keys: ReadonlyArray<EncryptionKey>): Context.Context<Store | Deliveries | Processes> {
-    const client = Context.pick(SqlClient.SqlClient, Health.Health)(this.#services)
-    const layer = Ports.layer.pipe(
-      Layer.provide(Layer.succeedContext(client)),
+    return this.#build(Ports.layer.pipe(
+      Layer.provide(Layer.succeedContext(this.#services)),
       Layer.provide(Layer.succeed(EncryptionKeys)(keys))
-    )
-    const services = this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)
-    if (services === undefined) throw new Error("the store did not open")
-    return services
+    ))
   }
 
   /** The ids of the keys that are registered, and of those with which content is encrypted. */
   get keyIds(): { readonly registered: ReadonlySet<string>; readonly used: ReadonlySet<string> } {
-    const ids = (sql: string): ReadonlySet<string> => {
-      const rows = Effect.runSync(this.#line.session.connection.execute(sql, [], undefined))
-      return new Set(rows.map((row) => String((row as { readonly id: string }).id)))
-    }
+    const ids = (sql: string): ReadonlySet<string> => new Set(this.#query<{ id: string }>(sql).map(({ id }) => id))
     const places = ["events.content", "events.changes", "pending.content", "quarantine.content", "journal.result"]
     return {
       registered: ids("SELECT id FROM encryption_keys"),
@@ -244,11 +232,7 @@ export class SimulatedStore {
 
   /** Reopens the store for the next process: an open store keeps the identity that it read first. */
   reopen(): void {
-    const client = Context.pick(SqlClient.SqlClient, Health.Health)(this.#services)
-    const layer = Ports.layer.pipe(
-      Layer.provide(Layer.succeedContext(client))
-    )
-    this.#services = Context.merge(client, this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)!)
+    this.#services = Context.merge(this.#services, this.open(this.#keys))
   }
 
   close(): void {
@@ -265,9 +249,17 @@ export class SimulatedStore {
         // Processes die in this simulation, machines do not: waiting for a disk would take a fifth of the run time.
         "PRAGMA synchronous = OFF"
       ], (sql) => connection.execute(sql, [], undefined)))
-    const session = this.#time.run(Scope.provide(opened, this.#scope), Infinity)
-    if (session === undefined) throw new Error("the store did not open")
-    return session
+    return this.#run(Scope.provide(opened, this.#scope))
+  }
+
+  #build<A, E>(layer: Layer.Layer<A, E>): Context.Context<A> {
+    return this.#run(Layer.buildWithScope(layer, this.#scope))
+  }
+
+  #run<A, E>(opening: Effect.Effect<A, E>): A {
+    const opened = this.#time.run(opening, Infinity)
+    if (opened === undefined) throw new Error("the store did not open")
+    return opened
   }
 
   /** The services of a process that starts now. */
@@ -296,13 +288,10 @@ export class SimulatedStore {
         })
       })
     ).pipe(Layer.provide(Reactivity.layer))
-    const layer = Ports.layer.pipe(
+    return this.#build(Ports.layer.pipe(
       Layer.provideMerge(client),
       Layer.provideMerge(Layer.succeed(Health.Health, Health.make("the simulated store"))),
       Layer.provide(Layer.succeed(EncryptionKeys)(this.#keys))
-    )
-    const services = this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)
-    if (services === undefined) throw new Error("the store did not open")
-    return services
+    ))
   }
 }

@@ -14,7 +14,6 @@ import { IntegrationRefused, Integrations } from "../schedule/Integrations.ts"
 import { CommandRefused } from "../schedule/StreamCommands.ts"
 import { RunAborted } from "../StreamLifecycle.ts"
 import * as Commands from "./Commands.ts"
-import * as Methods from "./Methods.ts"
 
 const key = { integration: "greenhouse:acme", model: "ats.tag" } as const
 const shard = captureScopeOf(key.integration)
@@ -185,13 +184,13 @@ describe("a command", () => {
   ].map((reason) => new StoreError({ reason }))
   const hint = "resume it"
   const errors: ReadonlyArray<readonly [Method<never, never, never>, Error]> = [
-    ...store.map((error) => [Methods.execute, error] as const),
-    [Methods.execute, new CommandRefused({ message: "paused", hint })],
-    [Methods.execute, new UnknownStream({ stream: "greenhouse:acme/ats.tag" })],
-    [Methods.audit, new SourceError({ reason: new Transient({ code: null, message: "503", retryAfter: 2 }) })],
-    [Methods.audit, new RunAborted({ message: "unreadable", blocks: "unreadable" })],
-    [Methods.remove, new IntegrationRefused({ id: key.integration, reason: "declared" })],
-    [Methods.forget, new ForgettingRefused({ reason: "outdated", message: "outdated", hint })]
+    ...store.map((error) => [Commands.methods.execute, error] as const),
+    [Commands.methods.execute, new CommandRefused({ message: "paused", hint })],
+    [Commands.methods.execute, new UnknownStream({ stream: "greenhouse:acme/ats.tag" })],
+    [Commands.methods.audit, new SourceError({ reason: new Transient({ code: null, message: "503", retryAfter: 2 }) })],
+    [Commands.methods.audit, new RunAborted({ message: "unreadable", blocks: "unreadable" })],
+    [Commands.methods.remove, new IntegrationRefused({ id: key.integration, reason: "declared" })],
+    [Commands.methods.forget, new ForgettingRefused({ reason: "outdated", message: "outdated", hint })]
   ] as never
   it.effect.each(errors.map(([method, error]) => ({ name: `${error.name}: ${error.message}`, method, error })))(
     "fails in another process with the same error: $name",

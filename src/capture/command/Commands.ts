@@ -5,19 +5,119 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import type { ForgettableRecord } from "../../domain/Forgotten.ts"
+import { type ForgettableModel, forgettableModels, type ForgettableRecord } from "../../domain/Forgotten.ts"
+import { type Model, modelNames } from "../../domain/Model.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
-import { type CallError, Calls, type Handler, handler, type Method, notTaken, unanswered } from "../../fleet/Calls.ts"
+import {
+  type CallError,
+  Calls,
+  type Handler,
+  handler,
+  type Method,
+  method,
+  notTaken,
+  unanswered
+} from "../../fleet/Calls.ts"
+import { SourceError } from "../../source/Source.ts"
+import type { ForgottenRecord } from "../../store/Operators.ts"
+import type { IntegrationState } from "../../store/State.ts"
 import { StoreError } from "../../store/Store.ts"
-import { Forgetting } from "../forget/Forgetting.ts"
-import { Capture } from "../schedule/Capture.ts"
-import { Integrations, type IntegrationSettings } from "../schedule/Integrations.ts"
-import * as Methods from "./Methods.ts"
+import { Forgetting, ForgettingRefused, Plan } from "../forget/Forgetting.ts"
+import { AuditReport } from "../read/Audit.ts"
+import { Capture, UnknownStream } from "../schedule/Capture.ts"
+import { IntegrationRefused, Integrations, type IntegrationSettings } from "../schedule/Integrations.ts"
+import { CommandRefused, type StreamCommand, streamCommands } from "../schedule/StreamCommands.ts"
+import { RunAborted } from "../StreamLifecycle.ts"
 
-interface Tagged {
-  readonly _tag?: string
+// ---- values -------------------------------------------------------------------------------------------------------
+
+const AnyModel: Schema.Codec<Model> = Schema.Literals(modelNames)
+const StreamKey = Schema.Struct({ integration: Schema.String, model: AnyModel })
+
+const Command: Schema.Codec<StreamCommand> = Schema.Union([
+  Schema.Struct({ kind: Schema.Literals(streamCommands) }),
+  Schema.Struct({ kind: Schema.Literal("rewind"), to: Schema.Number })
+])
+
+const integrationFields = {
+  id: Schema.String,
+  account: Schema.String,
+  models: Schema.Union([Schema.Literal("auto"), Schema.Array(AnyModel)]),
+  backfill: Schema.Literals(["publish", "fill"])
 }
+
+const Settings: Schema.Codec<IntegrationSettings> = Schema.Struct({
+  ...integrationFields,
+  interval: Schema.Duration,
+  sweepInterval: Schema.Duration
+})
+
+const Integration: Schema.Codec<IntegrationState> = Schema.Struct({
+  ...integrationFields,
+  interval: Schema.Number,
+  sweepInterval: Schema.Number,
+  declared: Schema.Boolean,
+  generation: Schema.Number,
+  state: Schema.Literals(["active", "removed", "erasing", "erased"])
+})
+
+const Removal = Schema.Struct({ id: Schema.String, data: Schema.Literals(["keep", "erase"]) })
+
+const Record = Schema.Struct({
+  integration: Schema.String,
+  model: Schema.Literals(forgettableModels) satisfies Schema.Codec<ForgettableModel>,
+  id: Schema.String
+})
+
+const Forgotten: Schema.Codec<ForgottenRecord> = Schema.Struct({
+  integration: Schema.String,
+  model: Schema.String,
+  id: Schema.String,
+  state: Schema.Literals(["erasing", "forgotten"]),
+  requestedAt: Schema.Number,
+  doneAt: Schema.NullOr(Schema.Number),
+  progress: Schema.NullOr(Schema.Struct({ done: Schema.Number, total: Schema.Number }))
+})
+
+// ---- methods ------------------------------------------------------------------------------------------------------
+
+const ofStreams = { check: "rollcall streams list" }
+const ofIntegrations = {
+  check: "rollcall integrations list",
+  success: Integration,
+  error: Schema.Union([IntegrationRefused, StoreError])
+}
+const ofForgotten = { check: "rollcall forget --list", error: Schema.Union([ForgettingRefused, StoreError]) }
+
+/** The calls to the owner of an integration. `check`: the command that shows whether a call took effect. */
+export const methods = {
+  execute: method("streams.execute", {
+    ...ofStreams,
+    payload: Schema.Struct({ key: StreamKey, command: Command }),
+    success: Schema.Void,
+    error: Schema.Union([CommandRefused, UnknownStream, StoreError])
+  }),
+  audit: method("streams.audit", {
+    ...ofStreams,
+    payload: StreamKey,
+    success: AuditReport,
+    error: Schema.Union([UnknownStream, SourceError, RunAborted, StoreError])
+  }),
+  add: method("integrations.add", { ...ofIntegrations, payload: Settings }),
+  remove: method("integrations.remove", { ...ofIntegrations, payload: Removal }),
+  plan: method("forget.plan", { ...ofForgotten, payload: Record, success: Plan }),
+  forget: method("forget", {
+    ...ofForgotten,
+    payload: Schema.Struct({ record: Record, plan: Schema.String }),
+    success: Forgotten
+  }),
+  allow: method("forget.allow", { ...ofForgotten, payload: Record, success: Forgotten })
+}
+
+// ---- commands -----------------------------------------------------------------------------------------------------
+
 const isFenced = (error: unknown): boolean => error instanceof StoreError && error.reason._tag === "Fenced"
 
 const make = Effect.gen(function*() {
@@ -41,7 +141,7 @@ const make = Effect.gen(function*() {
           // the stream may be unknown because its shard has just moved
           ? Effect.catchIf(
             execute(payload),
-            (error) => (error as Tagged)._tag === "UnknownStream" && !calls.isLocal(shard),
+            (error) => error instanceof UnknownStream && !calls.isLocal(shard),
             () => Effect.fail(notTaken())
           )
           : calls.call(shard, method, payload)
@@ -56,22 +156,22 @@ const make = Effect.gen(function*() {
   return {
     /** See `Capture`. */
     execute: routed(
-      Methods.execute,
+      methods.execute,
       ({ key }) => key.integration,
       ({ command, key }) => Effect.asVoid(capture.execute(key, command))
     ),
-    audit: routed(Methods.audit, ofRecord, capture.audit),
+    audit: routed(methods.audit, ofRecord, capture.audit),
     /** See `Integrations`. */
-    add: routed(Methods.add, ofSettings, integrations.add),
-    remove: routed(Methods.remove, ofSettings, ({ data, id }) => integrations.remove(id, data)),
+    add: routed(methods.add, ofSettings, integrations.add),
+    remove: routed(methods.remove, ofSettings, ({ data, id }) => integrations.remove(id, data)),
     /** See `Forgetting`. */
-    plan: routed(Methods.plan, ofRecord, forgetting.plan),
+    plan: routed(methods.plan, ofRecord, forgetting.plan),
     forget: routed(
-      Methods.forget,
+      methods.forget,
       ({ record }) => record.integration,
       ({ plan, record }) => forgetting.forget(record, plan)
     ),
-    allow: routed(Methods.allow, ofRecord, forgetting.allow),
+    allow: routed(methods.allow, ofRecord, forgetting.allow),
     /**
      * Executes the commands that all processes send for a shard, until the scope closes. Call this after the reading of the shard's
      * streams has started, and close the scope before they are released.

@@ -10,7 +10,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { capturing } from "../../../test/support/capture/Capturing.ts"
-import { owning, start } from "../../../test/support/capture/Rig.ts"
+import { type Body, owning, run, start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { named } from "../../../test/support/capture/Waves.ts"
 import { type EncryptionKey, parseKey } from "../../domain/EncryptionKey.ts"
@@ -39,7 +39,7 @@ const rewrite = Effect.fnUntraced(function*(transactions: number) {
   )
 })
 
-const scenario = Effect.gen(function*() {
+const makeWorld = Effect.gen(function*() {
   const directory = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-encryption-"))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true }))
@@ -82,16 +82,17 @@ const scenario = Effect.gen(function*() {
   return { api, put, run, inFiles: (text: string) => Effect.sync(() => inFiles(text)), contents }
 })
 
-const test = (
-  title: string,
-  body: Effect.Effect<void, unknown, Effect.Services<typeof scenario>>
-) => it.effect(title, () => body.pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")))
+const scenario = (
+  test: (world: Effect.Success<typeof makeWorld>) => Body<void, Effect.Services<typeof makeWorld>>
+): Effect.Effect<void, unknown> =>
+  Effect.flatMap(makeWorld, (world) => run(test(world))).pipe(
+    Effect.scoped,
+    Effect.provideService(References.MinimumLogLevel, "None")
+  )
 
 describe("encryption of the store", () => {
-  test(
-    "encrypts new content, and content that was stored before it was switched on; consumers read the same events (I11)",
-    Effect.gen(function*() {
-      const { contents, inFiles, put, run } = yield* scenario
+  it.effect("encrypts new content, and content that was stored before it was switched on; consumers read the same events (I11)", () =>
+    scenario(function*({ contents, inFiles, put, run }) {
       const before = yield* run([], contents)
       assert.strictEqual(before.length, 120)
       assert.isAbove(yield* inFiles("secret r0"), 0)
@@ -111,13 +112,10 @@ describe("encryption of the store", () => {
       assert.strictEqual(after.length, 240)
       assert.include(after[239]!.changes, "secret r0119 2")
       assert.deepStrictEqual(yield* run([first], contents), after)
-    })
-  )
+    }))
 
-  test(
-    "with a newer key encrypts everything again; then the older key is no longer needed",
-    Effect.gen(function*() {
-      const { contents, inFiles, run } = yield* scenario
+  it.effect("with a newer key encrypts everything again; then the older key is no longer needed", () =>
+    scenario(function*({ contents, inFiles, run }) {
       const before = yield* run([first], contents)
       yield* run(
         [first],
@@ -135,13 +133,10 @@ describe("encryption of the store", () => {
       assert.deepStrictEqual(yield* run([second, first], contents), before)
       assert.strictEqual(yield* inFiles(`enc1:${first.id}:`), 0)
       assert.deepStrictEqual(yield* run([second], contents), before)
-    })
-  )
+    }))
 
-  test(
-    "that is interrupted after any transaction is completed by the next process, and needs both keys until then (X1)",
-    Effect.gen(function*() {
-      const { contents, inFiles, run } = yield* scenario
+  it.effect("that is interrupted after any transaction is completed by the next process, and needs both keys until then (X1)", () =>
+    scenario(function*({ contents, inFiles, run }) {
       const before = yield* run([first], contents)
       const interrupted = Effect.andThen(rewrite(2), contents)
       let ended = 0
@@ -154,13 +149,10 @@ describe("encryption of the store", () => {
       assert.isAtLeast(ended, 2)
       yield* run([second, first], contents)
       assert.deepStrictEqual(yield* run([second], contents), before)
-    })
-  )
+    }))
 
-  test(
-    "rewrites everything again if a process with the older key as its current one has rewritten a part, before it retires that key",
-    Effect.gen(function*() {
-      const { contents, inFiles, run } = yield* scenario
+  it.effect("rewrites everything again if a process with the older key as its current one has rewritten a part, before it retires that key", () =>
+    scenario(function*({ contents, inFiles, run }) {
       const before = yield* run([first], contents)
       yield* run([second, first], contents)
       yield* run([first, second], rewrite(4), { reads: "none" })
@@ -168,13 +160,10 @@ describe("encryption of the store", () => {
       assert.deepStrictEqual(yield* run([second, first], contents), before)
       assert.strictEqual(yield* inFiles(`enc1:${first.id}:`), 0)
       assert.deepStrictEqual(yield* run([second], contents), before)
-    })
-  )
+    }))
 
-  test(
-    "keeps the older key while the content of a stream needs it, such as one that is no longer configured",
-    Effect.gen(function*() {
-      const { contents, run } = yield* scenario
+  it.effect("keeps the older key while the content of a stream needs it, such as one that is no longer configured", () =>
+    scenario(function*({ contents, run }) {
       const before = yield* run([first], contents)
       const encryptOthers = Effect.gen(function*() {
         yield* redactStored(yield* takeStreams, () => null)
@@ -183,13 +172,10 @@ describe("encryption of the store", () => {
       const error = yield* Effect.flip(Effect.asVoid(run([second], contents, { reads: "none" })))
       assert.include(String(error), first.id)
       assert.deepStrictEqual(yield* run([second, first], contents, { reads: "none" }), before)
-    })
-  )
+    }))
 
-  test(
-    "keeps the older key while another process may encrypt with it, and retires the key a minute after that process is gone",
-    Effect.gen(function*() {
-      const { contents, run } = yield* scenario
+  it.effect("keeps the older key while another process may encrypt with it, and retires the key a minute after that process is gone", () =>
+    scenario(function*({ contents, run }) {
       yield* run([first], contents)
       /** The redactor pauses for as long as a transaction took, so the clock moves in small steps. */
       const passing = (minutes: number) => Effect.repeat(TestClock.adjust("1 second"), { times: 60 * minutes })
@@ -208,13 +194,10 @@ describe("encryption of the store", () => {
         }),
         { reads: "on" }
       )
-    })
-  )
+    }))
 
-  test(
-    "is not switched off, and not opened with another key: the message names the variable, and nothing is changed",
-    Effect.gen(function*() {
-      const { contents, run } = yield* scenario
+  it.effect("is not switched off, and not opened with another key: the message names the variable, and nothing is changed", () =>
+    scenario(function*({ contents, run }) {
       const before = yield* run([first], contents)
       for (const keys of [[], [second]]) {
         const { message } = yield* Effect.flip(
@@ -224,13 +207,10 @@ describe("encryption of the store", () => {
         assert.include(message, "ROLLCALL_ENCRYPTION_KEY_FILE")
       }
       assert.deepStrictEqual(yield* run([first], contents), before)
-    })
-  )
+    }))
 
-  test(
-    "covers the results of journal steps, which are read after the key has changed (L5)",
-    Effect.gen(function*() {
-      const { contents, inFiles, run } = yield* scenario
+  it.effect("covers the results of journal steps, which are read after the key has changed (L5)", () =>
+    scenario(function*({ contents, inFiles, run }) {
       yield* run(
         [],
         Effect.gen(function*() {
@@ -249,6 +229,5 @@ describe("encryption of the store", () => {
       assert.strictEqual(yield* inFiles("journal secret"), 0)
       yield* run([second, first], contents)
       assert.strictEqual(yield* inFiles(`enc1:${first.id}:`), 0)
-    })
-  )
+    }))
 })

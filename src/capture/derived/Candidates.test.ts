@@ -37,9 +37,6 @@ const liveCandidates = Effect.flatMap(Store, (store) => store.records(candidates
   Effect.map(({ records }) => records.map(({ content, id }) => `${id} ${JSON.parse(content).title}`))
 )
 
-const backfilled = <A, E, R>(rig: Rig, body: Effect.Effect<A, E, R>) =>
-  Effect.andThen(rig.sweep, Effect.andThen(rig.wait("1 minute"), body))
-
 /** Refreshes the stale records; returns the ids of each request. */
 const refreshed = Effect.fnUntraced(function*(rig: Rig) {
   const from = rig.api.requests.length
@@ -53,8 +50,8 @@ const control = { id: "z", candidate: null }
 describe("candidates", () => {
   it.effect("are created, updated and deleted according to their applications", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", stage: "1", candidate: shown("c", "1", 0) })
-      yield* backfilled(rig, rig.put({ id: "a", stage: "1", candidate: shown("c", "2", 1) }))
+      yield* rig.backfill({ id: "a", stage: "1", candidate: shown("c", "1", 0) })
+      yield* rig.put({ id: "a", stage: "1", candidate: shown("c", "2", 1) })
       yield* rig.poll
       yield* rig.wait("1 minute")
       yield* rig.put({ id: "a", stage: "2", candidate: shown("c", "2", 1) })
@@ -95,83 +92,63 @@ describe("candidates", () => {
 
   it.effect("a copy in a live application is published although only a deleted application had a later changed_at (N5)", () =>
     scenario(function*(rig) {
-      yield* rig.put(control)
-      yield* rig.put({ id: "a", candidate: shown("c", "untagged", 0) })
-      yield* backfilled(
-        rig,
-        Effect.gen(function*() {
-          // same content with a later changed_at: no event, so no published content has that changed_at
-          yield* rig.put({ id: "b", candidate: shown("c", "untagged", 2) })
-          yield* rig.poll
-          yield* rig.wait("1 minute")
-          yield* rig.put({ id: "a", candidate: shown("c", "tagged", 0) })
-          yield* rig.poll
-          assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged"], "b is live and newer")
-          yield* rig.wait("1 minute")
-          yield* rig.put({ id: "b", remote_deleted_at: at(4), candidate: shown("c", "untagged", 2) })
-          yield* rig.poll
-          assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged", "2 updated tagged"])
-        })
-      )
+      yield* rig.backfill(control, { id: "a", candidate: shown("c", "untagged", 0) })
+      // same content with a later changed_at: no event, so no published content has that changed_at
+      yield* rig.put({ id: "b", candidate: shown("c", "untagged", 2) })
+      yield* rig.poll
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", candidate: shown("c", "tagged", 0) })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged"], "b is live and newer")
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "b", remote_deleted_at: at(4), candidate: shown("c", "untagged", 2) })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged", "2 updated tagged"])
     }, { derivedProcessing }))
 
   it.effect("an earlier copy is not published if another application on the same page has a later changed_at only (N5)", () =>
     scenario(function*(rig) {
       yield* rig.put(control)
       for (const id of ["a", "b"]) yield* rig.put({ id, note: "old", candidate: shown("c", "untagged", 0) })
-      yield* backfilled(
-        rig,
-        Effect.gen(function*() {
-          yield* rig.put({ id: "a", note: "old", candidate: shown("c", "tagged", 1) })
-          yield* rig.put({ id: "b", note: "new", candidate: shown("c", "untagged", 2) })
-          yield* rig.poll
-          assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged"])
-          // only this one is published with the end of the poll
-          yield* rig.put({ id: "a", note: "new", candidate: shown("c", "tagged", 3) })
-          yield* rig.put({ id: "b", note: null, candidate: shown("c", "untagged", 4) })
-          yield* rig.poll
-          assert.deepStrictEqual(yield* publishedOf(rig), [
-            "1 created untagged",
-            "2 updated tagged",
-            "3 updated untagged"
-          ])
-        })
-      )
+      yield* rig.backfill()
+      yield* rig.put({ id: "a", note: "old", candidate: shown("c", "tagged", 1) })
+      yield* rig.put({ id: "b", note: "new", candidate: shown("c", "untagged", 2) })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged"])
+      // only this one is published with the end of the poll
+      yield* rig.put({ id: "a", note: "new", candidate: shown("c", "tagged", 3) })
+      yield* rig.put({ id: "b", note: null, candidate: shown("c", "untagged", 4) })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* publishedOf(rig), [
+        "1 created untagged",
+        "2 updated tagged",
+        "3 updated untagged"
+      ])
     }, { derivedProcessing }))
 
   it.effect("a later changed_at is kept if an application beyond those compared may still have it (N5)", () =>
     scenario(function*(rig) {
       const ids = Array.from({ length: 60 }, (_, index) => `a${index + 10}`)
-      for (const id of ids) yield* rig.put({ id, candidate: shown("c", "untagged", 0) })
-      yield* backfilled(
-        rig,
-        Effect.gen(function*() {
-          yield* rig.put({ id: "z", candidate: shown("c", "untagged", 2) })
-          yield* rig.poll
-          yield* rig.wait("1 minute")
-          yield* rig.put({ id: "a10", candidate: shown("c", "stale", 0) })
-          yield* rig.poll
-          assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged"])
-        })
-      )
+      yield* rig.backfill(...ids.map((id) => ({ id, candidate: shown("c", "untagged", 0) })))
+      yield* rig.put({ id: "z", candidate: shown("c", "untagged", 2) })
+      yield* rig.poll
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a10", candidate: shown("c", "stale", 0) })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged"])
     }, { derivedProcessing }))
 
   it.effect("a copy without `changed_at` is published only if no other copy has one (N5, W7)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "b", candidate: shown("c", "one", 0) })
-      yield* backfilled(
-        rig,
-        Effect.gen(function*() {
-          const timeless = (title: string) => shown("c", title, 0, { changed_at: null })
-          yield* rig.put({ id: "b", candidate: timeless("two") })
-          yield* rig.poll
-          yield* rig.wait("1 minute")
-          yield* rig.put({ id: "b", candidate: shown("c", "three", 2) })
-          yield* rig.put({ id: "a", candidate: timeless("other") })
-          yield* rig.poll
-          assert.deepStrictEqual(yield* publishedOf(rig), ["1 created one", "2 updated two", "3 updated three"])
-        })
-      )
+      yield* rig.backfill({ id: "b", candidate: shown("c", "one", 0) })
+      const timeless = (title: string) => shown("c", title, 0, { changed_at: null })
+      yield* rig.put({ id: "b", candidate: timeless("two") })
+      yield* rig.poll
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "b", candidate: shown("c", "three", 2) })
+      yield* rig.put({ id: "a", candidate: timeless("other") })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* publishedOf(rig), ["1 created one", "2 updated two", "3 updated three"])
     }, { derivedProcessing }))
 
   it.effect("of two copies with the same changed_at, the one of the smallest application id counts, and each application is refetched once (N5)", () =>
@@ -195,7 +172,8 @@ describe("candidates", () => {
       yield* rig.put(control)
       yield* rig.put({ id: "a", candidate: shown("c", "1", 0) })
       yield* rig.put({ id: "b", candidate: shown("d", "1", 0) })
-      yield* backfilled(rig, rig.flag("a"))
+      yield* rig.backfill()
+      yield* rig.flag("a")
       rig.api.vanish("b")
       for (const run of [rig.poll, rig.sweep, rig.confirm, rig.poll]) {
         yield* rig.wait("11 minutes")
@@ -212,7 +190,8 @@ describe("candidates", () => {
     scenario(function*(rig) {
       yield* rig.put({ ...control, candidate: shown("other", "1", 0) })
       for (const id of ["a", "b"]) yield* rig.put({ id, candidate: shown("c", "1", 0) })
-      yield* backfilled(rig, rig.put({ id: "a", candidate: null }))
+      yield* rig.backfill()
+      yield* rig.put({ id: "a", candidate: null })
       yield* rig.poll
       assert.deepStrictEqual(yield* publishedOf(rig), ["1 created 1"])
       yield* rig.wait("1 minute")
@@ -240,7 +219,8 @@ describe("candidates", () => {
         })
       yield* rig.put({ ...control, candidate: shown("other", "1", 0) })
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, candidate: shown("c", "1", 0) })
-      yield* backfilled(rig, rig.flag("a"))
+      yield* rig.backfill()
+      yield* rig.flag("a")
       yield* rig.flag("b")
       yield* rig.poll
       yield* rig.wait("1 minute")
@@ -256,8 +236,8 @@ describe("candidates", () => {
 
   it.effect("an erased candidate is published again if another application shows it, even with an earlier changed_at (N5, D11)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", candidate: shown("c", "new", 2) })
-      yield* backfilled(rig, rig.put({ id: "a", candidate: null, remote_deleted_at: at(3), remote_id: null }))
+      yield* rig.backfill({ id: "a", candidate: shown("c", "new", 2) })
+      yield* rig.put({ id: "a", candidate: null, remote_deleted_at: at(3), remote_id: null })
       yield* rig.poll
       assert.deepStrictEqual(yield* publishedOf(rig), ["1 created new", "2 deleted erased"])
       yield* rig.wait("1 minute")
@@ -268,8 +248,8 @@ describe("candidates", () => {
 
   it.effect("a candidate that was flagged as deleted stays deleted if its application is erased and another one shows an earlier copy (N5, N6)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", candidate: shown("c", "new", 2) })
-      yield* backfilled(rig, rig.put({ id: "a", candidate: shown("c", "new", 3, { remote_deleted_at: at(3) }) }))
+      yield* rig.backfill({ id: "a", candidate: shown("c", "new", 2) })
+      yield* rig.put({ id: "a", candidate: shown("c", "new", 3, { remote_deleted_at: at(3) }) })
       yield* rig.poll
       yield* rig.wait("1 minute")
       yield* rig.put({ id: "a", candidate: null, remote_deleted_at: at(4), remote_id: null })
@@ -285,7 +265,8 @@ describe("candidates", () => {
       yield* rig.put(control)
       yield* rig.put({ id: "a", candidate: shown("c", "1", 0) })
       yield* rig.put({ id: "b", candidate: shown("c", "1", 0) })
-      yield* backfilled(rig, rig.put({ id: "a", candidate: shown("c", "A", 1) }))
+      yield* rig.backfill()
+      yield* rig.put({ id: "a", candidate: shown("c", "A", 1) })
       yield* rig.put({ id: "b", candidate: shown("c", "B", 1) })
       yield* rig.poll
       let turn = 0

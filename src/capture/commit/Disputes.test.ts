@@ -89,8 +89,7 @@ describe("Disputes", () => {
       yield* rig.sweep
       const older = rig.api.rows.get("r")!.row
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "r", title: null, color: "red" })
-      yield* rig.poll
+      yield* rig.change({ id: "r", title: null, color: "red" })
       yield* rig.put({ id: "r", title: "last", color: "red", changed_at: null })
       // the refetch stages the last state, because it changes a value from null; then the old copy is read again
       for (const _ of [1, 2]) {
@@ -142,8 +141,7 @@ describe("Disputes", () => {
       yield* rig.sweep
       const old = structuredClone(rig.api.rows.get("r")!.row)
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "r", title: "edited" })
-      yield* rig.poll
+      yield* rig.change({ id: "r", title: "edited" })
       const comeBack = yield* vanished(rig, ["r"])
       comeBack()
       rig.api.intercept = (request, answer) => request.ids === null ? { ...answer, results: [old] } : answer

@@ -23,8 +23,7 @@ describe("Processing", () => {
             }))))
       )
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "b", title: "y" })
-      yield* rig.poll
+      yield* rig.change({ id: "b", title: "y" })
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "updated 2"])
@@ -150,8 +149,7 @@ describe("Processing", () => {
     scenario(function*(rig) {
       const ids = Array.from({ length: 12 }, (_, index) => `r${index}`)
       yield* rig.backfill(...ids.map((id) => ({ id, ...row })))
-      for (const id of ids) yield* rig.put({ id, ...row, outcome: null })
-      yield* rig.poll
+      yield* rig.change(...ids.map((id) => ({ id, ...row, outcome: null })))
       const [hold] = yield* rig.holds
       const redacting = rigWith(rig, byRules({ redact: { "/title": "hash" } }))
       yield* redacting.approve(hold!.id)

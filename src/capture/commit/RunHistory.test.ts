@@ -65,8 +65,7 @@ describe("the history of a stream's runs", () => {
       }
       const { idlePolls } = yield* rig.state
       assert.deepStrictEqual(idlePolls, { polls: 8, read: 7, since: start + minute, until: start + 8 * minute })
-      yield* rig.put({ id: "b", outcome: "PENDING" })
-      yield* rig.poll
+      yield* rig.change({ id: "b", outcome: "PENDING" })
       assert.deepStrictEqual((yield* history(rig)).map(({ idle }) => idle), [idlePolls!, null])
       assert.isUndefined((yield* rig.state).idlePolls)
     }))

@@ -51,11 +51,9 @@ describe("candidates", () => {
   it.effect("are created, updated and deleted according to their applications", () =>
     scenario(function*(rig) {
       yield* rig.backfill({ id: "a", stage: "1", candidate: shown("c", "1", 0) })
-      yield* rig.put({ id: "a", stage: "1", candidate: shown("c", "2", 1) })
-      yield* rig.poll
+      yield* rig.change({ id: "a", stage: "1", candidate: shown("c", "2", 1) })
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "a", stage: "2", candidate: shown("c", "2", 1) })
-      yield* rig.poll
+      yield* rig.change({ id: "a", stage: "2", candidate: shown("c", "2", 1) })
       assert.deepStrictEqual(yield* publishedOf(rig), ["1 created 1", "2 updated 2"])
       const updated = (yield* rig.events).find(({ kind, model }) => kind === "updated" && model === "ats.candidate")
       assert.deepStrictEqual(JSON.parse(updated!.changes), [{ path: "/title", before: "1", after: "2" }])
@@ -63,11 +61,9 @@ describe("candidates", () => {
       assert.strictEqual(updated!.origin, "poll")
       yield* rig.wait("1 minute")
       const gone = shown("c", "2", 3, { remote_deleted_at: at(3) })
-      yield* rig.put({ id: "a", stage: "2", candidate: gone })
-      yield* rig.poll
+      yield* rig.change({ id: "a", stage: "2", candidate: gone })
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "a", stage: "2", candidate: shown("c", "3", 4) })
-      yield* rig.poll
+      yield* rig.change({ id: "a", stage: "2", candidate: shown("c", "3", 4) })
       assert.deepStrictEqual((yield* publishedOf(rig)).slice(2), ["3 deleted flagged", "4 created 3"])
       assert.isTrue((yield* rig.events).at(-1)!.restored)
       assert.deepStrictEqual(yield* liveCandidates, ["c 3"])
@@ -81,8 +77,7 @@ describe("candidates", () => {
       yield* rig.put({ id: "d", candidate: shown("c", "new", 2) })
       yield* rig.sweep
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "b", note: "x", candidate: shown("c", "stale still", 1) })
-      yield* rig.poll
+      yield* rig.change({ id: "b", note: "x", candidate: shown("c", "stale still", 1) })
       for (const id of ["a", "d"]) yield* rig.put({ id, candidate: null })
       yield* rig.wait("1 minute")
       yield* rig.poll
@@ -94,15 +89,12 @@ describe("candidates", () => {
     scenario(function*(rig) {
       yield* rig.backfill(control, { id: "a", candidate: shown("c", "untagged", 0) })
       // same content with a later changed_at: no event, so no published content has that changed_at
-      yield* rig.put({ id: "b", candidate: shown("c", "untagged", 2) })
-      yield* rig.poll
+      yield* rig.change({ id: "b", candidate: shown("c", "untagged", 2) })
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "a", candidate: shown("c", "tagged", 0) })
-      yield* rig.poll
+      yield* rig.change({ id: "a", candidate: shown("c", "tagged", 0) })
       assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged"], "b is live and newer")
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "b", remote_deleted_at: at(4), candidate: shown("c", "untagged", 2) })
-      yield* rig.poll
+      yield* rig.change({ id: "b", remote_deleted_at: at(4), candidate: shown("c", "untagged", 2) })
       assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged", "2 updated tagged"])
     }, { derivedProcessing }))
 
@@ -130,11 +122,9 @@ describe("candidates", () => {
     scenario(function*(rig) {
       const ids = Array.from({ length: 60 }, (_, index) => `a${index + 10}`)
       yield* rig.backfill(...ids.map((id) => ({ id, candidate: shown("c", "untagged", 0) })))
-      yield* rig.put({ id: "z", candidate: shown("c", "untagged", 2) })
-      yield* rig.poll
+      yield* rig.change({ id: "z", candidate: shown("c", "untagged", 2) })
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "a10", candidate: shown("c", "stale", 0) })
-      yield* rig.poll
+      yield* rig.change({ id: "a10", candidate: shown("c", "stale", 0) })
       assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged"])
     }, { derivedProcessing }))
 
@@ -142,12 +132,9 @@ describe("candidates", () => {
     scenario(function*(rig) {
       yield* rig.backfill({ id: "b", candidate: shown("c", "one", 0) })
       const timeless = (title: string) => shown("c", title, 0, { changed_at: null })
-      yield* rig.put({ id: "b", candidate: timeless("two") })
-      yield* rig.poll
+      yield* rig.change({ id: "b", candidate: timeless("two") })
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "b", candidate: shown("c", "three", 2) })
-      yield* rig.put({ id: "a", candidate: timeless("other") })
-      yield* rig.poll
+      yield* rig.change({ id: "b", candidate: shown("c", "three", 2) }, { id: "a", candidate: timeless("other") })
       assert.deepStrictEqual(yield* publishedOf(rig), ["1 created one", "2 updated two", "3 updated three"])
     }, { derivedProcessing }))
 
@@ -155,11 +142,9 @@ describe("candidates", () => {
     scenario(function*(rig) {
       yield* rig.put(control)
       yield* rig.backfill({ id: "a", candidate: shown("c", "1", 0) }, { id: "b", candidate: shown("c", "1", 0) })
-      yield* rig.put({ id: "b", candidate: shown("c", "B", 1) })
-      yield* rig.poll
+      yield* rig.change({ id: "b", candidate: shown("c", "B", 1) })
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "a", candidate: shown("c", "A", 1) })
-      yield* rig.poll
+      yield* rig.change({ id: "a", candidate: shown("c", "A", 1) })
       assert.deepStrictEqual(yield* publishedOf(rig), ["1 created 1", "2 updated B", "3 updated A"])
       rig.api.put(start, { id: "b", candidate: shown("c", "A", 1) }, { silent: true })
       assert.deepStrictEqual(yield* refreshed(rig), [["a", "b", "z"]])
@@ -191,8 +176,7 @@ describe("candidates", () => {
       yield* rig.put({ ...control, candidate: shown("other", "1", 0) })
       for (const id of ["a", "b"]) yield* rig.put({ id, candidate: shown("c", "1", 0) })
       yield* rig.backfill()
-      yield* rig.put({ id: "a", candidate: null })
-      yield* rig.poll
+      yield* rig.change({ id: "a", candidate: null })
       assert.deepStrictEqual(yield* publishedOf(rig), ["1 created 1"])
       yield* rig.wait("1 minute")
       yield* rig.put({ id: "b", candidate: null })
@@ -203,8 +187,7 @@ describe("candidates", () => {
       assert.strictEqual(erased.remoteId, "r-c")
       assert.strictEqual(JSON.parse(erased.before!).title, "1")
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "a", candidate: shown("c", "again", 4) })
-      yield* rig.poll
+      yield* rig.change({ id: "a", candidate: shown("c", "again", 4) })
       assert.deepStrictEqual((yield* publishedOf(rig)).slice(2), ["3 created again"])
     }, { derivedProcessing }))
 
@@ -237,26 +220,21 @@ describe("candidates", () => {
   it.effect("an erased candidate is published again if another application shows it, even with an earlier changed_at (N5, D11)", () =>
     scenario(function*(rig) {
       yield* rig.backfill({ id: "a", candidate: shown("c", "new", 2) })
-      yield* rig.put({ id: "a", candidate: null, remote_deleted_at: at(3), remote_id: null })
-      yield* rig.poll
+      yield* rig.change({ id: "a", candidate: null, remote_deleted_at: at(3), remote_id: null })
       assert.deepStrictEqual(yield* publishedOf(rig), ["1 created new", "2 deleted erased"])
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "b", candidate: shown("c", "other copy", 0) })
-      yield* rig.poll
+      yield* rig.change({ id: "b", candidate: shown("c", "other copy", 0) })
       assert.deepStrictEqual((yield* publishedOf(rig)).slice(2), ["3 created other copy"])
     }, { derivedProcessing }))
 
   it.effect("a candidate that was flagged as deleted stays deleted if its application is erased and another one shows an earlier copy (N5, N6)", () =>
     scenario(function*(rig) {
       yield* rig.backfill({ id: "a", candidate: shown("c", "new", 2) })
-      yield* rig.put({ id: "a", candidate: shown("c", "new", 3, { remote_deleted_at: at(3) }) })
-      yield* rig.poll
+      yield* rig.change({ id: "a", candidate: shown("c", "new", 3, { remote_deleted_at: at(3) }) })
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "a", candidate: null, remote_deleted_at: at(4), remote_id: null })
-      yield* rig.poll
+      yield* rig.change({ id: "a", candidate: null, remote_deleted_at: at(4), remote_id: null })
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "b", candidate: shown("c", "other copy", 0) })
-      yield* rig.poll
+      yield* rig.change({ id: "b", candidate: shown("c", "other copy", 0) })
       assert.deepStrictEqual(yield* publishedOf(rig), ["1 created new", "2 deleted flagged"])
     }, { derivedProcessing }))
 
@@ -266,9 +244,7 @@ describe("candidates", () => {
       yield* rig.put({ id: "a", candidate: shown("c", "1", 0) })
       yield* rig.put({ id: "b", candidate: shown("c", "1", 0) })
       yield* rig.backfill()
-      yield* rig.put({ id: "a", candidate: shown("c", "A", 1) })
-      yield* rig.put({ id: "b", candidate: shown("c", "B", 1) })
-      yield* rig.poll
+      yield* rig.change({ id: "a", candidate: shown("c", "A", 1) }, { id: "b", candidate: shown("c", "B", 1) })
       let turn = 0
       rig.api.meanwhile = () => {
         // with every request, one of the two copies has other content with the same changed_at

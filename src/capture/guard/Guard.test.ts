@@ -26,8 +26,7 @@ describe("Guard", () => {
       assert.strictEqual(event.remoteId, "r-r0003")
       assert.strictEqual(JSON.parse(event.before!).title, "t-r0003")
       assert.deepStrictEqual(yield* rig.pending, {})
-      yield* rig.put(row("r0003"))
-      yield* rig.poll
+      yield* rig.change(row("r0003"))
       assert.deepStrictEqual(yield* rig.kinds("r0003"), ["created 1", "deleted 2", "created 3"])
     }))
 
@@ -235,8 +234,7 @@ describe("Guard", () => {
   it.effect("an absent record stays in a rejected hold if an old copy appears and the record is absent again (D17, P3)", () =>
     filled(10, function*(rig, ids) {
       const older = rig.api.rows.get(ids[0]!)!.row
-      yield* rig.put(row(ids[0]!, { title: "later" }))
-      yield* rig.poll
+      yield* rig.change(row(ids[0]!, { title: "later" }))
       yield* vanished(rig, ids.slice(0, 5))
       yield* rig.reject((yield* hold(rig)).id)
       const waiting = Object.fromEntries(ids.slice(0, 5).map((id) => [id, "rejected"]))
@@ -475,8 +473,7 @@ describe("Guard", () => {
       assert.deepStrictEqual([half?.state, half?.released, half?.rows], ["approving", 500, 500])
       // Runs continue meanwhile, and the rows that they read do not change the result.
       yield* rig.wait("1 minute")
-      yield* rig.put(row(ids[900]!, { title: "alive" }))
-      yield* rig.poll
+      yield* rig.change(row(ids[900]!, { title: "alive" }))
       yield* rig.sweep
       yield* releaseApprovedHolds(rig.stream)
       yield* releaseApprovedHolds(rig.stream)

@@ -34,9 +34,7 @@ describe("Scope", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.deepStrictEqual(yield* published(rig), {})
       yield* rig.wait("1 minute")
-      yield* rig.put(row(ids[0]!, { title: "back" }))
-      yield* rig.put(row(ids[1]!))
-      yield* rig.poll
+      yield* rig.change(row(ids[0]!, { title: "back" }), row(ids[1]!))
       assert.deepStrictEqual(yield* published(rig), { updated: 1 })
       assert.strictEqual((yield* after(rig, ids[0]!)).title, "back")
     }))
@@ -100,8 +98,7 @@ describe("Scope", () => {
       yield* rig.poll
       yield* rig.wait("1 day")
       // One record is already in the hold; the other shows the switched-off field for the first time.
-      for (const id of [ids[0]!, ids[15]!]) yield* rig.put(row(id, { title: null, outcome: "HIRED" }))
-      yield* rig.poll
+      for (const id of [ids[0]!, ids[15]!]) yield* rig.change(row(id, { title: null, outcome: "HIRED" }))
       for (const id of [ids[0]!, ids[15]!]) {
         const event = (yield* rig.events).findLast((entry) => entry.id === id)!
         assert.deepStrictEqual(JSON.parse(event.changes), [{ path: "/outcome", before: "PENDING", after: "HIRED" }])
@@ -118,8 +115,7 @@ describe("Scope", () => {
   it.effect("a hire in the run that finds the switched-off field is published at the end of the run (C7)", () =>
     filled(20, function*(rig, ids) {
       yield* off(rig, ids)
-      yield* rig.put(row(ids[3]!, { title: null, outcome: "HIRED" }))
-      yield* rig.poll
+      yield* rig.change(row(ids[3]!, { title: null, outcome: "HIRED" }))
       assert.deepStrictEqual(yield* published(rig), { updated: 1 })
       assert.deepStrictEqual((yield* after(rig, ids[3]!)).title, "t-r0003")
       assert.strictEqual((yield* hold(rig)).rows, 20)
@@ -148,18 +144,15 @@ describe("Scope", () => {
       yield* rig.reject((yield* hold(rig)).id)
       yield* rig.wait("1 day")
       yield* off(rig, ids.slice(10))
-      yield* rig.put(row(ids[0]!, { title: null, outcome: "HIRED" }))
-      yield* rig.poll
+      yield* rig.change(row(ids[0]!, { title: null, outcome: "HIRED" }))
       yield* rig.sweep
       assert.deepStrictEqual(yield* published(rig), { updated: 1 })
       assert.deepStrictEqual((yield* rig.holds).map(({ rows, state }) => [state, rows]), [["rejected", 20]])
       yield* each(ids.slice(1), (id) => rig.put(row(id)))
-      yield* rig.put(row(ids[0]!, { outcome: "HIRED" }))
-      yield* rig.poll
+      yield* rig.change(row(ids[0]!, { outcome: "HIRED" }))
       assert.deepStrictEqual(yield* rig.holds, [])
       assert.deepStrictEqual(yield* published(rig), { updated: 1 })
-      yield* rig.put(row(ids[5]!, { title: null }))
-      yield* rig.poll
+      yield* rig.change(row(ids[5]!, { title: null }))
       assert.deepStrictEqual(yield* published(rig), { updated: 2 })
     }))
 
@@ -172,8 +165,7 @@ describe("Scope", () => {
       yield* rig.reject(rejected)
       yield* rig.wait("1 hour")
       yield* each(ids.slice(2), (id) => rig.put(row(id, { source: null })))
-      yield* rig.put(row(first!, { title: null, source: null }))
-      yield* rig.poll
+      yield* rig.change(row(first!, { title: null, source: null }))
       const rowsByState = Effect.map(rig.holds, (holds) => holds.map(({ rows, state }) => [state, rows]))
       assert.deepStrictEqual(yield* rowsByState, [["open", 19], ["rejected", 1]])
       yield* rig.wait("1 hour")

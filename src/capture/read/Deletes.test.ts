@@ -75,9 +75,7 @@ describe("Deletes", () => {
       yield* rig.flag("b")
       yield* rig.poll
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "a", outcome: "HIRED", title: "y" })
-      yield* rig.put({ id: "b", outcome: "HIRED", title: "y" })
-      yield* rig.poll
+      yield* rig.change({ id: "a", outcome: "HIRED", title: "y" }, { id: "b", outcome: "HIRED", title: "y" })
       const last = (id: string) => Effect.map(rig.events, (entries) => entries.findLast((entry) => entry.id === id)!)
       for (const id of ["a", "b"]) {
         assert.deepStrictEqual(yield* rig.kinds(id), ["created 1", "deleted 2", "created 3"])
@@ -114,8 +112,7 @@ describe("Deletes", () => {
       yield* rig.backfill(...["early", "late", "live", "kept", "y", "z"].map((id) => ({ id, title: "x" })))
       for (const id of ["early", "late", "kept"]) yield* rig.flag(id)
       rig.api.rows.get("early")!.row = { ...rig.api.rows.get("early")!.row, title: null }
-      yield* rig.put({ id: "live", title: null })
-      yield* rig.poll
+      yield* rig.change({ id: "live", title: null })
       yield* rig.wait("14 days")
       rig.api.rows.get("late")!.row = { ...rig.api.rows.get("late")!.row, title: null }
       yield* rig.sweep
@@ -130,14 +127,12 @@ describe("Deletes", () => {
   it.effect("a live record whose content is empty is deleted with reason erased, and created again when its content returns (D23)", () =>
     scenario(function*(rig) {
       yield* rig.backfill({ id: "a", title: "x" })
-      yield* rig.put({ id: "a", title: null })
-      yield* rig.poll
+      yield* rig.change({ id: "a", title: null })
       const deleted = (yield* rig.events).at(-1)!
       assert.deepStrictEqual([deleted.kind, deleted.reason, deleted.after], ["deleted", "erased", null])
       yield* rig.sweep
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "a", title: "x" })
-      yield* rig.poll
+      yield* rig.change({ id: "a", title: "x" })
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2", "created 3"])
       assert.deepStrictEqual(yield* rig.pending, {})
     }))

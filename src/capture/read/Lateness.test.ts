@@ -113,8 +113,7 @@ describe("lateness", () => {
       const ids = ["a", "b", "c", "d", "e", "f"]
       for (const id of ids) yield* rig.put({ id, title: "x" })
       yield* goLive(rig)
-      for (const id of ids) yield* rig.put({ id, title: null })
-      yield* rig.poll
+      yield* rig.change(...ids.map((id) => ({ id, title: null })))
       assert.strictEqual((yield* rig.pending)["a"], "held")
       yield* pollFor(rig, 120)
       const store = yield* Store

@@ -58,8 +58,7 @@ describe("Poll", () => {
       yield* rig.sweep
       rig.api.pageSize = 2
       yield* rig.wait("1 minute")
-      for (const id of ["a", "b", "c"]) yield* rig.put({ id })
-      yield* rig.poll
+      yield* rig.change(...["a", "b", "c"].map((id) => ({ id })))
       rig.api.put(start + minute, { id: "d" })
       yield* rig.wait("1 minute")
       yield* rig.poll
@@ -86,8 +85,7 @@ describe("Poll", () => {
         yield* rig.sweep
         for (let i = 0; i < 12; i++) {
           yield* rig.wait("1 minute")
-          yield* rig.put({ id: `r${i}` })
-          yield* rig.poll
+          yield* rig.change({ id: `r${i}` })
           assert.deepStrictEqual(yield* rig.kinds(`r${i}`), ["created 1"])
         }
         const { watermark } = yield* rig.state
@@ -269,8 +267,7 @@ describe("Poll", () => {
       yield* rig.put({ id: "b", outcome: "PENDING" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
-      yield* rig.put({ id: "a", outcome: 8, job: { id: "j", name: { de: "Ada" } } })
-      yield* rig.poll
+      yield* rig.change({ id: "a", outcome: 8, job: { id: "j", name: { de: "Ada" } } })
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
       const drift = (yield* Metric.snapshot).filter((metric) => metric.id === "rollcall_schema_drift_total")
       const counted = drift.map(({ attributes, state }) => ({
@@ -299,8 +296,7 @@ describe("Poll", () => {
   it.effect("a different order of keys or of a set-like array, or a changed_at alone, is not a change (S4, N2)", () =>
     scenario(function*(rig) {
       yield* rig.backfill({ id: "a", interviews: [{ id: "1", title: "x" }, { id: "2", title: "y" }], title: "t" })
-      yield* rig.put({ title: "t", id: "a", interviews: [{ title: "y", id: "2" }, { id: "1", title: "x" }] })
-      yield* rig.poll
+      yield* rig.change({ title: "t", id: "a", interviews: [{ title: "y", id: "2" }, { id: "1", title: "x" }] })
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
       assert.strictEqual((yield* rig.state).lastPoll!.rowCounts.equivalent, 1)
     }))

@@ -73,8 +73,7 @@ describe("Sweep", () => {
   it.effect("a record created years ago that is found late is old, whatever its changed_at is (B1, B3, B4)", () =>
     scenario(function*(rig) {
       yield* backfill(rig, ["a"])
-      yield* rig.put({ id: "old", outcome: "HIRED", remote_created_at: "2024-01-01T00:00:00.000Z" })
-      yield* rig.poll
+      yield* rig.change({ id: "old", outcome: "HIRED", remote_created_at: "2024-01-01T00:00:00.000Z" })
       const event = (yield* rig.events).find((entry) => entry.id === "old")!
       assert.deepStrictEqual([event.kind, event.origin, event.transitions], ["created", "backfill", "[]"])
     }))
@@ -121,8 +120,7 @@ describe("Sweep", () => {
   it.effect("a new record that is hired when first read has the transition `hired` (T2)", () =>
     scenario(function*(rig) {
       yield* backfill(rig, ["a"])
-      yield* rig.put({ id: "new", outcome: "HIRED", remote_created_at: new Date(start + 60 * minute).toISOString() })
-      yield* rig.poll
+      yield* rig.change({ id: "new", outcome: "HIRED", remote_created_at: new Date(start + 60 * minute).toISOString() })
       const event = (yield* rig.events).find((entry) => entry.id === "new")!
       assert.strictEqual(event.origin, "poll")
       assert.deepStrictEqual(JSON.parse(event.transitions), [{ name: "hired", from: null, to: "HIRED" }])

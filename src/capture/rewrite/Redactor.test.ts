@@ -70,8 +70,7 @@ const fill = Effect.fnUntraced(function*(rig: Rig, count: number) {
   yield* rig.poll
   rig.api.intercept = (_, page) => page
   yield* rig.wait("10 minutes")
-  for (const id of ids) yield* rig.put({ ...row(id, "3"), outcome: null })
-  yield* rig.poll
+  yield* rig.change(...ids.map((id) => ({ ...row(id, "3"), outcome: null })))
   yield* rig.wait("10 minutes")
   return { ids, row }
 })
@@ -168,8 +167,7 @@ describe("content that was stored before a rule was added", () => {
       yield* rig.put({ id: "a", outcome: "PENDING", current_stage_id: "1" })
       yield* rig.sweep
       yield* rig.wait("10 minutes")
-      yield* rig.put({ id: "a", outcome: "HIRED", current_stage_id: "2" })
-      yield* rig.poll
+      yield* rig.change({ id: "a", outcome: "HIRED", current_stage_id: "2" })
       const names = Effect.map(
         rig.events,
         (entries) => JSON.parse(entries.at(-1)!.transitions).map(({ name }: { readonly name: string }) => name)

@@ -95,6 +95,9 @@ const makeRig = Effect.fnUntraced(function*(
         Effect.andThen(sweepAll),
         Effect.andThen(TestClock.adjust("1 minute"))
       ),
+    /** Puts these rows, and polls. */
+    change: (...rows: ReadonlyArray<Scripted.Row>) =>
+      Effect.andThen(Effect.forEach(rows, (row) => put(row)), poll(stream)),
     confirm: reconfirmAbsent(stream),
     events,
     /** `created 1`, `updated 2` … of one record. */

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { type Rig, start } from "../../../test/support/capture/Rig.ts"
 import { refuse } from "../../../test/support/capture/ScriptedApi.ts"
-import { after, each, filled, hold, published, row, vanished } from "../../../test/support/capture/Waves.ts"
+import { after, each, filled, flagged, hold, published, row, vanished } from "../../../test/support/capture/Waves.ts"
 import type { ParsedPage } from "../../../test/support/source/Doubles.ts"
 import { Forbidden, type PageRequest, Transient } from "../../source/Source.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
@@ -115,8 +115,7 @@ describe("Guard", () => {
   it.effect("deletes of 3 % an hour are held from the limit of the sliding window on (D7)", () =>
     filled(1000, function*(rig, ids) {
       for (let hour = 0; hour < 12; hour++) {
-        yield* each(ids.slice(hour * 30, hour * 30 + 30), rig.flag)
-        yield* rig.poll
+        yield* flagged(rig, ids.slice(hour * 30, hour * 30 + 30))
         yield* rig.wait("1 hour")
       }
       assert.deepStrictEqual(yield* published(rig), { deleted: 180 })
@@ -125,26 +124,21 @@ describe("Guard", () => {
 
   it.effect("approved deletes are not counted again, and a day later no delete is counted (D7)", () =>
     filled(1000, function*(rig, ids) {
-      yield* each(ids.slice(0, 180), rig.flag)
-      yield* rig.poll
-      yield* each(ids.slice(180, 210), rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, ids.slice(0, 180))
+      yield* flagged(rig, ids.slice(180, 210))
       yield* rig.approve((yield* hold(rig)).id)
-      yield* each(ids.slice(210, 300), rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, ids.slice(210, 300))
       assert.deepStrictEqual(yield* rig.holds, [])
       assert.deepStrictEqual(yield* published(rig), { deleted: 300 })
       yield* rig.wait("25 hours")
-      yield* each(ids.slice(300, 400), rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, ids.slice(300, 400))
       assert.deepStrictEqual(yield* published(rig), { deleted: 400 })
     }))
 
   for (const count of [60, 4]) {
     it.effect(`the deletes of a stream of ${count} records whose model is switched off are held (D16)`, () =>
       filled(count, function*(rig, ids) {
-        yield* each(ids, rig.flag)
-        yield* rig.poll
+        yield* flagged(rig, ids)
         assert.deepStrictEqual(yield* published(rig), {})
         assert.strictEqual((yield* hold(rig)).rows, count)
       }))
@@ -152,8 +146,7 @@ describe("Guard", () => {
 
   it.effect("a few deletes in a small stream, and one delete of two records, are not held", () =>
     filled(12, function*(rig, ids) {
-      yield* each(ids.slice(0, 4), rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, ids.slice(0, 4))
       assert.deepStrictEqual(yield* published(rig), { deleted: 4 })
       yield* rig.flag(ids[4]!)
       yield* rig.poll
@@ -189,8 +182,7 @@ describe("Guard", () => {
   /** Five deletes of ten records are held; then the list shows an old live copy of the first of them. */
   const oldCopy = Effect.fnUntraced(function*(rig: Rig, ids: ReadonlyArray<string>, rejected: boolean) {
     const older = { ...rig.api.rows.get(ids[0]!)!.row, title: "older" }
-    yield* each(ids.slice(0, 5), rig.flag)
-    yield* rig.poll
+    yield* flagged(rig, ids.slice(0, 5))
     if (rejected) yield* rig.reject((yield* hold(rig)).id)
     yield* rig.wait("25 hours")
     const page = { results: [...[...rig.api.rows.values()].slice(1).map(({ row }) => row), older], next: null }
@@ -256,16 +248,13 @@ describe("Guard", () => {
 
   it.effect("rejected restores that change meanwhile stay rejected, with their current content (D17)", () =>
     filled(10, function*(rig, ids) {
-      yield* each(ids, rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, ids)
       yield* rig.approve((yield* hold(rig)).id)
-      yield* each(ids, (id) => rig.put(row(id)))
-      yield* rig.poll
+      yield* rig.change(...ids.map((id) => row(id)))
       const { id } = yield* hold(rig)
       yield* rig.reject(id)
       yield* rig.wait("1 minute")
-      yield* each(ids, (id) => rig.put(row(id, { title: "later" })))
-      yield* rig.poll
+      yield* rig.change(...ids.map((id) => row(id, { title: "later" })))
       assert.deepStrictEqual((yield* rig.holds).map((hold) => [hold.id, hold.state, hold.rows]), [[
         id,
         "rejected",
@@ -277,17 +266,14 @@ describe("Guard", () => {
 
   it.effect("records that change while they are held have versions without gaps and current content after the release (D18)", () =>
     filled(10, function*(rig, ids) {
-      yield* each(ids, rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, ids)
       yield* rig.approve((yield* hold(rig)).id)
       yield* rig.wait("1 minute")
-      yield* each(ids, (id) => rig.put(row(id, { title: "first" })))
-      yield* rig.poll
+      yield* rig.change(...ids.map((id) => row(id, { title: "first" })))
       const { id: restores, kind } = yield* hold(rig)
       assert.strictEqual(kind, "restores")
       yield* rig.wait("1 minute")
-      yield* each(ids, (id) => rig.put(row(id, { title: "second", outcome: "HIRED" })))
-      yield* rig.poll
+      yield* rig.change(...ids.map((id) => row(id, { title: "second", outcome: "HIRED" })))
       assert.deepStrictEqual((yield* rig.holds).map((hold) => [hold.id, hold.rows]), [[restores, 10]])
       yield* rig.approve(restores)
       for (const id of ids) {
@@ -357,8 +343,7 @@ describe("Guard", () => {
 
   it.effect("the remainder of a hold waits for a complete sweep, and polls do not release it (C8)", () =>
     filled(400, function*(rig, ids) {
-      yield* each(ids.slice(0, 300), rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, ids.slice(0, 300))
       yield* rig.wait("1 minute")
       yield* each(ids.slice(2, 300), (id) => rig.put(row(id)))
       yield* rig.poll
@@ -385,13 +370,11 @@ describe("Guard", () => {
 
   it.effect("the restores are held too when a model is switched on again after its deletes were approved (C9)", () =>
     filled(60, function*(rig, ids) {
-      yield* each(ids, rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, ids)
       yield* rig.approve((yield* hold(rig)).id)
       assert.deepStrictEqual(yield* published(rig), { deleted: 60 })
       yield* rig.wait("1 hour")
-      yield* each(ids, (id) => rig.put(row(id)))
-      yield* rig.poll
+      yield* rig.change(...ids.map((id) => row(id)))
       assert.deepStrictEqual(yield* published(rig), { deleted: 60 })
       const held = yield* hold(rig)
       assert.deepStrictEqual([held.kind, held.rows], ["restores", 60])
@@ -404,15 +387,12 @@ describe("Guard", () => {
   it.effect("the share of restores is computed without the records that are held as deleted (C9)", () =>
     filled(14, function*(rig, ids) {
       const [first, second] = [ids.slice(0, 5), ids.slice(5, 10)]
-      yield* each(first, rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, first)
       yield* rig.wait("1 minute")
-      yield* each(second, rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, second)
       assert.deepStrictEqual((yield* rig.holds).map(({ kind, rows }) => [kind, rows]), [["deletes", 5]])
       yield* rig.wait("1 minute")
-      yield* each(first, (id) => rig.put(row(id)))
-      yield* rig.poll
+      yield* rig.change(...first.map((id) => row(id)))
       assert.deepStrictEqual(yield* published(rig), { deleted: 5 })
       assert.deepStrictEqual((yield* rig.holds).map(({ kind, rows }) => [kind, rows]), [["restores", 5], [
         "deletes",
@@ -442,19 +422,16 @@ describe("Guard", () => {
   it.effect("the reason of a hold has the current number of records (D6)", () =>
     filled(40, function*(rig, ids) {
       const sizeInReason = Effect.map(hold(rig), ({ id, reason }) => [id, reason.slice(0, "40 of 40".length)])
-      yield* each(ids.slice(0, 20), rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, ids.slice(0, 20))
       assert.deepStrictEqual(yield* sizeInReason, [1, "20 of 40"])
       yield* rig.wait("1 minute")
-      yield* each(ids.slice(20, 30), rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, ids.slice(20, 30))
       assert.deepStrictEqual(yield* sizeInReason, [1, "30 of 40"])
     }))
 
   it.effect("the release of an approved hold that is killed between two transactions is resumed in order, without loss or duplicates (X7)", () =>
     filled(1000, function*(rig, ids) {
-      yield* each(ids, rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, ids)
       const store = yield* Store
       const { id } = yield* hold(rig)
       let transactions = 0
@@ -486,8 +463,7 @@ describe("Guard", () => {
 
   it.effect("a hold is never approved by a timeout", () =>
     filled(60, function*(rig, ids) {
-      yield* each(ids, rig.flag)
-      yield* rig.poll
+      yield* flagged(rig, ids)
       for (let day = 0; day < 60; day++) {
         yield* rig.wait("1 day")
         yield* rig.poll

@@ -7,11 +7,11 @@ import { after, each, filled, hold, named, published, row } from "../../../test/
 describe("Scope", () => {
   const off = (rig: Rig, ids: ReadonlyArray<string>) =>
     each(ids, (id) => rig.put(row(id, { ...rig.api.rows.get(id)?.row, title: null, changed_at: undefined })))
+  const switchedOff = (rig: Rig, ids: ReadonlyArray<string>) => Effect.andThen(off(rig, ids), rig.poll)
 
   it.effect("a field that is switched off gives one scope hold, and approving it publishes the differences (C3)", () =>
     filled(20, function*(rig, ids) {
-      yield* off(rig, ids.slice(0, 12))
-      yield* rig.poll
+      yield* switchedOff(rig, ids.slice(0, 12))
       assert.deepStrictEqual(yield* published(rig), {})
       const held = yield* hold(rig)
       assert.deepStrictEqual([held.kind, held.paths, held.rows], ["scope", ["/title"], 12])
@@ -26,8 +26,7 @@ describe("Scope", () => {
 
   it.effect("a scope hold that is approved silently publishes nothing, and the current content counts as published (C3)", () =>
     filled(20, function*(rig, ids) {
-      yield* off(rig, ids)
-      yield* rig.poll
+      yield* switchedOff(rig, ids)
       yield* rig.approve((yield* hold(rig)).id, { silent: true })
       yield* rig.sweep
       yield* rig.poll
@@ -41,12 +40,10 @@ describe("Scope", () => {
 
   it.effect("a field that returns unchanged after a silent approval is neither published nor held (C3)", () =>
     filled(20, function*(rig, ids) {
-      yield* off(rig, ids)
-      yield* rig.poll
+      yield* switchedOff(rig, ids)
       yield* rig.approve((yield* hold(rig)).id, { silent: true })
       yield* rig.wait("1 hour")
-      yield* each(ids, (id) => rig.put(row(id)))
-      yield* rig.poll
+      yield* rig.change(...ids.map((id) => row(id)))
       const { lastPoll } = yield* rig.state
       assert.deepStrictEqual([lastPoll?.rowCounts.equivalent, lastPoll?.rowCounts.pending], [20, 0])
       yield* rig.poll
@@ -85,8 +82,7 @@ describe("Scope", () => {
       assert.deepStrictEqual(yield* rig.holds, [])
       assert.deepStrictEqual(yield* published(rig), { updated: 12 })
       yield* rig.wait("1 hour")
-      yield* each(ids, (id) => rig.put(row(id, { interviews: [], offers: [{ id: `o-${id}` }] })))
-      yield* rig.poll
+      yield* rig.change(...ids.map((id) => row(id, { interviews: [], offers: [{ id: `o-${id}` }] })))
       // a field that is switched off may look like a list that becomes empty
       assert.deepStrictEqual((yield* hold(rig)).paths, ["/interviews", "/offers"])
       assert.deepStrictEqual(yield* published(rig), { updated: 12 })
@@ -94,8 +90,7 @@ describe("Scope", () => {
 
   it.effect("a hire after a field was switched off is published with the field's old value (C7)", () =>
     filled(20, function*(rig, ids) {
-      yield* off(rig, ids.slice(0, 10))
-      yield* rig.poll
+      yield* switchedOff(rig, ids.slice(0, 10))
       yield* rig.wait("1 day")
       // One record is already in the hold; the other shows the switched-off field for the first time.
       for (const id of [ids[0]!, ids[15]!]) yield* rig.change(row(id, { title: null, outcome: "HIRED" }))
@@ -123,11 +118,9 @@ describe("Scope", () => {
 
   it.effect("fields that are switched off one after another are one hold, which one decision releases (C3)", () =>
     filled(20, function*(rig, ids) {
-      yield* off(rig, ids)
-      yield* rig.poll
+      yield* switchedOff(rig, ids)
       yield* rig.wait("1 hour")
-      yield* each(ids, (id) => rig.put(row(id, { title: null, source: null })))
-      yield* rig.poll
+      yield* rig.change(...ids.map((id) => row(id, { title: null, source: null })))
       yield* rig.sweep
       const [held, ...others] = yield* rig.holds
       assert.deepStrictEqual([held?.paths, held?.rows, others], [["/title", "/source"], 20, []])
@@ -139,8 +132,7 @@ describe("Scope", () => {
 
   it.effect("a rejected scope hold stays listed and masks its paths until the values return (C7)", () =>
     filled(20, function*(rig, ids) {
-      yield* off(rig, ids.slice(0, 10))
-      yield* rig.poll
+      yield* switchedOff(rig, ids.slice(0, 10))
       yield* rig.reject((yield* hold(rig)).id)
       yield* rig.wait("1 day")
       yield* off(rig, ids.slice(10))
@@ -159,8 +151,7 @@ describe("Scope", () => {
   it.effect("a record that a small hold passes on to a rejected hold can be approved there (C7, C8, world 991105697)", () =>
     filled(20, function*(rig, ids) {
       const [first] = ids
-      yield* off(rig, ids.slice(0, 7))
-      yield* rig.poll
+      yield* switchedOff(rig, ids.slice(0, 7))
       const rejected = (yield* hold(rig)).id
       yield* rig.reject(rejected)
       yield* rig.wait("1 hour")

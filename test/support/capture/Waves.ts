@@ -45,6 +45,9 @@ export const after = (rig: Rig, id: string) =>
     return entry.after === null ? null : JSON.parse(entry.after)
   })
 
+/** Flags these records as deleted, and polls. */
+export const flagged = (rig: Rig, ids: ReadonlyArray<string>) => Effect.andThen(each(ids, rig.flag), rig.poll)
+
 /** Makes records vanish, confirms their absence twice, and polls. The result brings the records back. */
 export const vanished = Effect.fnUntraced(function*(rig: Rig, ids: ReadonlyArray<string>) {
   const rows = ids.map((id) => [id, rig.api.rows.get(id)!] as const)

@@ -48,13 +48,7 @@ const attributedIn = (rig: Rig, model: Model) =>
 
 const lastCause = (rig: Rig) => Effect.map(rig.events, (entries) => causeOf(entries.at(-1)!))
 
-const backfilled = (rig: Rig, ...rows: ReadonlyArray<Row>) =>
-  Effect.forEach(rows, (row) => rig.put(row)).pipe(
-    Effect.andThen(rig.sweep),
-    Effect.andThen(rig.wait("1 minute"))
-  )
-const polled = (rig: Rig, ...rows: ReadonlyArray<Row>) =>
-  Effect.forEach(rows, (row) => rig.put(row)).pipe(Effect.andThen(rig.poll), Effect.andThen(rig.wait("1 minute")))
+const polled = (rig: Rig, ...rows: ReadonlyArray<Row>) => Effect.andThen(rig.change(...rows), rig.wait("1 minute"))
 const sweptTwice = (rig: Rig) =>
   Effect.forEach([1, 2], () => Effect.andThen(rig.wait("6 hours"), Effect.andThen(rig.poll, rig.sweep)))
 
@@ -65,7 +59,7 @@ const unconfirmed = Effect.flatMap(Store, (store) => store.unconfirmedWrites(10)
 describe("echo", () => {
   it.effect("a plugin's write is attributed to it in every application of the candidate and in the candidate (L1)", () =>
     scenario(function*(rig) {
-      yield* backfilled(rig, application("a", []), application("b", []))
+      yield* rig.backfill(application("a", []), application("b", []))
       yield* addTag(rig, "hot", { plugin: "stage-tags", delivery: "7", depth: 2 })
       yield* polled(rig, application("a", ["hot"]))
       yield* polled(rig, application("b", ["hot"]))
@@ -86,7 +80,7 @@ describe("echo", () => {
 
   it.effect("a write is attributed once per record, and the same change made again later is external (L1)", () =>
     scenario(function*(rig) {
-      yield* backfilled(rig, application("a", []))
+      yield* rig.backfill(application("a", []))
       yield* addTag(rig, "hot")
       yield* polled(rig, application("a", ["hot"]))
       yield* polled(rig, application("a", []))
@@ -101,7 +95,7 @@ describe("echo", () => {
   it.effect("a removed tag is attributed to the write; another tag or another candidate's tag is not (L1)", () =>
     scenario(function*(rig) {
       const other = { ...application("o", []), candidate_id: "d", candidate: person([], { id: "d" }) }
-      yield* backfilled(rig, application("a", ["hot", "cold"]), other)
+      yield* rig.backfill(application("a", ["hot", "cold"]), other)
       yield* rig.write("removeTag", { candidate_id: "c" }, { tag: { name: " Hot " } })
       yield* polled(
         rig,
@@ -116,7 +110,7 @@ describe("echo", () => {
 
   it.effect("applications with the candidate are refetched after a tag write, because updated_after does not return them (N1)", () =>
     scenario(function*(rig) {
-      yield* backfilled(rig, application("a", []), application("z", [], { candidate_id: null, candidate: null }))
+      yield* rig.backfill(application("a", []), application("z", [], { candidate_id: null, candidate: null }))
       yield* rig.wait("1 hour")
       for (let polls = 0; polls < 2; polls++) yield* Effect.andThen(rig.poll, rig.wait("1 minute"))
       const write = yield* addTag(rig, "hot")
@@ -136,7 +130,7 @@ describe("echo", () => {
           interviews: [{ id: "i/1", title, starting_at, canceled: false }],
           current_stage_id: stage
         })
-      yield* backfilled(rig, moved("Call", "2026-03-05T09:00:00.000Z", "s1"))
+      yield* rig.backfill(moved("Call", "2026-03-05T09:00:00.000Z", "s1"))
       yield* rig.write("updateInterview", { application_id: "a" }, {
         interview_id: "i/1",
         start_time: "2026-03-06T11:00:00+01:00"
@@ -151,7 +145,7 @@ describe("echo", () => {
 
   it.effect("an event with an external change in the same poll is not the plugin's own change only, so the plugin receives it (E1)", () =>
     scenario(function*(rig) {
-      yield* backfilled(rig, application("a", []))
+      yield* rig.backfill(application("a", []))
       yield* addTag(rig, "hot")
       yield* polled(rig, application("a", ["hot", "vip"]))
       const [entry] = (yield* rig.events).slice(-1)
@@ -183,7 +177,7 @@ describe("echo", () => {
 
   it.effect("an application that a poll reads before the response arrives is recognized by the fields sent (E2)", () =>
     scenario(function*(rig) {
-      yield* backfilled(rig, application("z", [], { candidate: null, candidate_id: null }))
+      yield* rig.backfill(application("z", [], { candidate: null, candidate_id: null }))
       const write = yield* rig.write("createApplication", { job_id: "j" }, { candidate: applicant })
       yield* polled(
         rig,
@@ -203,7 +197,7 @@ describe("echo", () => {
 
   it.effect("after the response, an application is recognized by its id only, and its candidate is attributed too (E2)", () =>
     scenario(function*(rig) {
-      yield* backfilled(rig, application("z", [], { candidate: null, candidate_id: null }))
+      yield* rig.backfill(application("z", [], { candidate: null, candidate_id: null }))
       const write = yield* rig.write("createApplication", { job_id: "j" }, { candidate: applicant })
       yield* write.answered({ "ats.application": "new", "ats.candidate": "c-new" })
       yield* polled(rig, applied("same", "bea@example.com"), applied("new", "b.kim@elsewhere.example"))
@@ -213,7 +207,7 @@ describe("echo", () => {
 
   it.effect("two plugins that undo each other's tag increase the depth each time, even with external edits in between (L9)", () =>
     scenario(function*(rig) {
-      yield* backfilled(rig, application("a", []))
+      yield* rig.backfill(application("a", []))
       yield* polled(rig, application("a", [], { note: "0" }))
       const depths: Array<number> = []
       for (let round = 1; round <= 6; round++) {
@@ -231,7 +225,7 @@ describe("echo", () => {
 
   it.effect("of several writes in one poll the one with the greatest depth is the cause, with the paths of its plugin (L9)", () =>
     scenario(function*(rig) {
-      yield* backfilled(rig, application("a", []))
+      yield* rig.backfill(application("a", []))
       yield* addTag(rig, "hot", { plugin: "one", depth: 3 })
       yield* addTag(rig, "new", { plugin: "one", depth: 1 })
       yield* addTag(rig, "vip", { plugin: "two", depth: 2 })
@@ -247,7 +241,7 @@ describe("echo", () => {
   it.effect("a held change is still expected, and is attributed when it is published", () =>
     scenario(function*(rig) {
       const ids = ["a", "b", "d", "e", "f", "g"]
-      yield* backfilled(rig, ...ids.map((id) => application(id, [])))
+      yield* rig.backfill(...ids.map((id) => application(id, [])))
       yield* addTag(rig, "hot")
       yield* polled(rig, ...ids.map((id) => application(id, ["hot"])))
       yield* sweptTwice(rig)
@@ -270,7 +264,7 @@ describe("echo", () => {
           expected_proficiency: { type: "NUMERIC", value }
         }]
       })
-      yield* backfilled(rig, entity("Go", null))
+      yield* rig.backfill(entity("Go", null))
       const expect = (expected_proficiency: number) =>
         rig.write("expectSkill", { staffing_entity_id: "e" }, { skill_id: "s", expected_proficiency })
       yield* expect(3)
@@ -293,7 +287,7 @@ describe("echo", () => {
         updated_at: at
       })
       rig.api.intercept = (_, answer) => ({ ...answer, next: null })
-      yield* backfilled(rig, pack("kept", "Kept", "1"), pack("changed", "Old", "1"), pack("gone", "Gone", "1"))
+      yield* rig.backfill(pack("kept", "Kept", "1"), pack("changed", "Old", "1"), pack("gone", "Gone", "1"))
       const body = [pack("kept", "Kept", ""), pack("changed", "New", ""), pack("new", "Fresh", "")]
       yield* rig.write("replacePackages", {}, {
         packages: body.map(({ description, id, name, type }) => ({ id, name, type, description }))
@@ -326,7 +320,7 @@ describe("writes that are never seen", () => {
     const lines: Array<string> = []
     const logged = Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])
     return scenario(function*(rig) {
-      yield* backfilled(rig, application("a", []))
+      yield* rig.backfill(application("a", []))
       const write = yield* addTag(rig, "secret", { plugin: "stage-tags", delivery: "7" })
       yield* write.answered()
       yield* rig.poll
@@ -353,7 +347,7 @@ describe("writes that are never seen", () => {
 
   it.effect("an unconfirmed write is listed for a week, even if no later write is unconfirmed (L2)", () =>
     scenario(function*(rig) {
-      yield* backfilled(rig, application("a", []))
+      yield* rig.backfill(application("a", []))
       const write = yield* addTag(rig, "hot")
       yield* write.answered()
       yield* sweptTwice(rig)
@@ -367,7 +361,7 @@ describe("writes that are never seen", () => {
   it.effect("the missing part of a partly applied write is reported (L2)", () =>
     scenario(function*(rig) {
       const interview = (title: string) => application("a", [], { interviews: [{ id: "i", title, canceled: false }] })
-      yield* backfilled(rig, interview("Call"))
+      yield* rig.backfill(interview("Call"))
       yield* rig.write("updateInterview", { application_id: "a" }, {
         interview_id: "i",
         title: "Talk",
@@ -380,7 +374,7 @@ describe("writes that are never seen", () => {
 
   it.effect("a write is not reported if the record already had its values, if it was rejected, or if a later write replaced it (L2)", () =>
     scenario(function*(rig) {
-      yield* backfilled(rig, application("a", ["old"]))
+      yield* rig.backfill(application("a", ["old"]))
       yield* addTag(rig, "old")
       const refused = yield* addTag(rig, "refused")
       yield* refused.refused
@@ -392,7 +386,7 @@ describe("writes that are never seen", () => {
 
   it.effect("a write that no polled model shows, or that is in a model that is not read, is not expected (L2)", () =>
     scenario(function*(rig) {
-      yield* backfilled(rig, { id: "t", name: "vip" })
+      yield* rig.backfill({ id: "t", name: "vip" })
       yield* rig.write("addResultLink", { application_id: "a" }, { label: "l", url: "https://example.com" })
       yield* addTag(rig, "hot")
       yield* polled(rig, { id: "t-hot", name: "hot", remote_created_at: "2026-03-01T12:01:00.000Z" })

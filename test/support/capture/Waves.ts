@@ -29,6 +29,10 @@ export const filled = <A>(
     return yield* test(rig, ids)
   })
 
+/** Backfills a stream with these records; returns an hour later. */
+export const backfilled = (rig: Rig, ids: ReadonlyArray<string>) =>
+  Effect.andThen(rig.backfill(...ids.map((id) => ({ id, title: id }))), rig.wait("59 minutes"))
+
 /** Number of events after the backfill, by kind. */
 export const published = (rig: Rig) =>
   Effect.map(rig.events, (entries) => {

@@ -1,9 +1,8 @@
 /** One stream: its state in a sentence, its freshness against the target, its runs, and its commands. */
 import { Fragment } from "preact"
 import { useState } from "preact/hooks"
-import type { IdlePollsView, RunView, StreamRuns } from "../../src/http/contract/RunApi.ts"
 import type { AuditView, CommandView, StreamView } from "../../src/http/contract/StreamApi.ts"
-import type { StreamDetailView } from "../../src/http/contract/StreamDetailApi.ts"
+import type { IdlePollsView, RunView, StreamDetailView, StreamRuns } from "../../src/http/contract/StreamDetailApi.ts"
 import { post } from "../Client.ts"
 import { duration, number, plural } from "../Format.ts"
 import { At, Badge, Empty, Fact, Facts, Scroll, Section, Since, Title } from "../parts/Basics.tsx"

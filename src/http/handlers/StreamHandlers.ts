@@ -16,8 +16,7 @@ import { conditionOf, defaultIntervals } from "../matters/StreamConditions.ts"
 import { toCallProblem, toStoreUnavailable } from "../request/FailureResponses.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
 import { type StreamPage, streamPage } from "../status/StoreOverview.ts"
-import { runsOf } from "./RunViews.ts"
-import { detailOf } from "./StreamDetail.ts"
+import { detailOf, runsOf } from "./StreamDetail.ts"
 
 const defaultLimit = 100
 

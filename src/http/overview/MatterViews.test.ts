@@ -62,14 +62,15 @@ describe("what needs attention", () => {
       integrations: ["lever:0", "lever:1", "lever:2", "lever:3", "lever:4"],
       integration_count: 20,
       stream_count: 40,
+      action: "Show streams",
       link: "/streams?state=blocked"
     })
-    assert.deepInclude(others[0], { title: "1 stream blocked", link: "/streams/a%3A1/ats.tag" })
+    assert.deepInclude(others[0], { title: "1 stream blocked", action: "Open stream", link: "/streams/a%3A1/ats.tag" })
   })
 
   it("begins with what stops everything, then has what has lasted longest, and ends with what may wait", () => {
     const streams = [
-      blocked("a:1", "key", 10),
+      blocked("a:1", "key", 40),
       row("b:1", { paused: true }),
       row("c:1", { freshness_seconds: 9_999, watermark: at(99) }),
       row("d:1", { sweep_age_seconds: 47_000 })
@@ -77,8 +78,8 @@ describe("what needs attention", () => {
     const disk = { freeBytes: 1024 ** 3, totalBytes: 100 * 1024 ** 3 }
     assert.deepStrictEqual(titles({ streams, holds: [hold], disk }), [
       "1.0 GiB left on the disk of the store",
-      "12 changes of ats.tag held back: deletes",
       "1 stream blocked",
+      "12 changes of ats.tag held back: deletes",
       "1 stream behind the freshness target",
       "1 stream not swept in time",
       "1 stream paused by an operator"

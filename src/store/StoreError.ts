@@ -4,7 +4,7 @@ import * as Schema from "effect/Schema"
 import { FaultCause, faultOf } from "./StoreFault.ts"
 
 /**
- * A newer owner took over: stop, do not retry. In a fleet, a shard is released before it moves, so this error is not the usual end of an
+ * A newer owner took over: stop, do not retry. In a fleet, a shard is handed over before it moves, so this error is not the usual end of an
  * ownership.
  */
 export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { scope: Schema.String, epoch: Schema.Number }) {

@@ -11,7 +11,7 @@ import { captureScopeOf } from "../../domain/Shard.ts"
 import { Store } from "../../store/Store.ts"
 import { Capture } from "./Capture.ts"
 
-/** Releases the shard in the middle of a poll; returns how long that took, in ms. `commit` and `response` delay each commit and response. */
+/** Hands the shard over in the middle of a poll; returns how long that took, in ms. `commit` and `response` delay each commit and response. */
 const handOverDuringPoll = ({ commit = "0 millis", response = "0 millis" }: {
   readonly commit?: Duration.Input
   readonly response?: Duration.Input

@@ -10,7 +10,7 @@ import { contentsOf, judge, quiet } from "../../fault/kill/Lives.ts"
 import { until } from "../../fault/kill/Patience.ts"
 import { ask, launch, type Service } from "../../fault/kill/Service.ts"
 import * as Server from "../postgres/Server.ts"
-import { shardsOf, shared } from "./Shards.ts"
+import { settingsOf, shardsOf, shared } from "./Shards.ts"
 
 const { database } = Server.ofFile()
 
@@ -20,18 +20,7 @@ const idOf = (key: string) => parseKey(key)!.id
 
 const fleet = Effect.gen(function*() {
   const sandbox = yield* Sandbox.serve({ seed, integrations: 8, records: 20, speed: 400 })
-  const settings: Readonly<Record<string, string>> = {
-    ROLLCALL_API_URL: sandbox.url,
-    ROLLCALL_API_KEY: sandbox.key,
-    DATABASE_URL: yield* database,
-    ROLLCALL_INTEGRATIONS: sandbox.integrations.join(),
-    ROLLCALL_MODELS: models.join(),
-    ROLLCALL_INTERVAL: "500 millis",
-    ROLLCALL_SWEEP_INTERVAL: "2 seconds",
-    ROLLCALL_CONFIRM_INTERVAL: "1 second",
-    ROLLCALL_OVERLAP_MIN: "3 seconds",
-    ROLLCALL_RETRY_BASE: "20 millis"
-  }
+  const settings = settingsOf(sandbox, yield* database, models)
   /** A process with these keys, the current one first. */
   const join = (...keys: ReadonlyArray<string>) =>
     launch({ ...settings, ...keys.length > 0 && { ROLLCALL_ENCRYPTION_KEY: keys.join("\n") } })

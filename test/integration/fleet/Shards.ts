@@ -1,7 +1,26 @@
-/** The shards of real processes. */
+/** Real processes that share one database, and their shards. */
 import * as Effect from "effect/Effect"
+import type { SandboxHandle } from "../../../src/sandbox/Sandbox.ts"
 import { until } from "../../fault/kill/Patience.ts"
 import type { Service } from "../../fault/kill/Service.ts"
+
+/** The settings of a process that reads this world into this database. */
+export const settingsOf = (
+  { integrations, key, url }: SandboxHandle,
+  database: string,
+  models: ReadonlyArray<string>
+): Readonly<Record<string, string>> => ({
+  ROLLCALL_API_URL: url,
+  ROLLCALL_API_KEY: key,
+  DATABASE_URL: database,
+  ROLLCALL_INTEGRATIONS: integrations.join(),
+  ROLLCALL_MODELS: models.join(),
+  ROLLCALL_INTERVAL: "500 millis",
+  ROLLCALL_SWEEP_INTERVAL: "2 seconds",
+  ROLLCALL_CONFIRM_INTERVAL: "1 second",
+  ROLLCALL_OVERLAP_MIN: "3 seconds",
+  ROLLCALL_RETRY_BASE: "20 millis"
+})
 
 /** How many shards the process owns, by its log. */
 export const shardsOf = (service: Service): number => {

@@ -7,7 +7,7 @@ import { contentsOf, judge, quiet } from "../../fault/kill/Lives.ts"
 import { until } from "../../fault/kill/Patience.ts"
 import { launch, post } from "../../fault/kill/Service.ts"
 import * as Server from "../postgres/Server.ts"
-import { shardsOf, shared } from "./Shards.ts"
+import { settingsOf, shardsOf, shared } from "./Shards.ts"
 
 const { database } = Server.ofFile()
 
@@ -15,18 +15,7 @@ const models = ["ats.application", "ats.tag"] as const
 
 const fleet = Effect.gen(function*() {
   const sandbox = yield* Sandbox.serve({ seed, integrations: 12, records: 40, speed: 200 })
-  const settings: Readonly<Record<string, string>> = {
-    ROLLCALL_API_URL: sandbox.url,
-    ROLLCALL_API_KEY: sandbox.key,
-    DATABASE_URL: yield* database,
-    ROLLCALL_INTEGRATIONS: sandbox.integrations.join(),
-    ROLLCALL_MODELS: models.join(),
-    ROLLCALL_INTERVAL: "500 millis",
-    ROLLCALL_SWEEP_INTERVAL: "2 seconds",
-    ROLLCALL_CONFIRM_INTERVAL: "1 second",
-    ROLLCALL_OVERLAP_MIN: "3 seconds",
-    ROLLCALL_RETRY_BASE: "20 millis"
-  }
+  const settings = settingsOf(sandbox, yield* database, models)
   return { sandbox, join: launch(settings) }
 })
 

@@ -78,26 +78,6 @@ describe("webhook, over HTTP", () => {
       ])
       assert.strictEqual(received[0]?.headers["webhook-id"], received[1]?.headers["webhook-id"])
     })))
-
-  it.live("every event arrives under its own id, wherever the process is killed (L4)", () =>
-    Effect.scoped(Effect.gen(function*() {
-      const acme = yield* Acme.make
-      const { received, url } = yield* receiver()
-      const hook = webhook({ url, secret: { secret: "HOOK" }, triggers: ["ats.application.hired"] })
-        .with({ values: { HOOK: key } })
-      yield* acme.read
-      yield* acme.deliver([hook])
-      for (let at = 0;; at++) {
-        const id = yield* hire(acme)
-        const killPoint = { ...Acme.never(), at }
-        yield* acme.deliver([hook], killPoint)
-        if (killPoint.label !== null) yield* acme.deliver([hook])
-        const mine = received.filter(({ body }) => JSON.parse(body).subject === id)
-        assert.isAtLeast(mine.length, 1, killPoint.label ?? "")
-        assert.strictEqual(new Set(mine.map(({ headers }) => headers["webhook-id"])).size, 1)
-        if (killPoint.label === null) break
-      }
-    })))
 })
 
 describe("digest, over HTTP", () => {

@@ -33,36 +33,24 @@ const company = Effect.gen(function*() {
 })
 
 describe("skill-sync, over HTTP", () => {
-  it.live(
-    "a review leaves one rating per skill on every scale, wherever the process is killed",
-    () =>
-      Effect.scoped(Effect.gen(function*() {
-        const { acme, plugin, skills } = yield* company
-        assert.strictEqual(skills.length, 3)
-        const seen: Array<string> = []
-        for (let at = 0;; at++) {
-          const { id } = yield* acme.sandbox.mutate({
-            op: "create",
-            integration,
-            model: "hris.performance_review",
-            fields: { type: "MANAGER", summary_rating: rating }
-          })
-          yield* acme.read
-          const killPoint = { ...Acme.never(), at }
-          yield* acme.deliver([plugin], killPoint)
-          if (killPoint.label !== null) yield* acme.deliver([plugin])
-          const [review] = (yield* acme.records("hris.performance_review")).filter((each) => each["id"] === id)
-          const { id: employee } = review!["reviewee"] as { readonly id: string }
-          const ratings = (yield* acme.records("hris.rating")).filter((each) => each["employee_id"] === employee)
-          assert.sameMembers(ratings.map((each) => each["skill_id"]), skills, killPoint.label ?? "")
-          if (killPoint.label === null) break
-          seen.push(killPoint.label)
-        }
-        assert.isAbove(seen.length, 12)
-        assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
-      })),
-    180_000
-  )
+  it.live("a review leaves one rating per skill on every scale", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { acme, plugin, skills } = yield* company
+      assert.strictEqual(skills.length, 3)
+      const { id } = yield* acme.sandbox.mutate({
+        op: "create",
+        integration,
+        model: "hris.performance_review",
+        fields: { type: "MANAGER", summary_rating: rating }
+      })
+      yield* acme.read
+      yield* acme.deliver([plugin])
+      const [review] = (yield* acme.records("hris.performance_review")).filter((each) => each["id"] === id)
+      const { id: employee } = review!["reviewee"] as { readonly id: string }
+      const ratings = (yield* acme.records("hris.rating")).filter((each) => each["employee_id"] === employee)
+      assert.sameMembers(ratings.map((each) => each["skill_id"]), skills)
+      assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
+    })))
 
   it.live("an opening gets its skills when it opens, and not again after the plugin's own writes", () =>
     Effect.scoped(Effect.gen(function*() {

@@ -149,27 +149,4 @@ describe("stage-tags, over HTTP", () => {
       })),
     180_000
   )
-
-  it.live(
-    "the tags are right in the end, wherever the process is killed (L5)",
-    () =>
-      Effect.scoped(Effect.gen(function*() {
-        const { acme, applies, moves } = yield* company
-        const seen: Array<string> = []
-        for (let at = 0;; at++) {
-          const id = yield* applies("Applied")
-          yield* settle(acme)
-          yield* moves(id, "Interview")
-          const killPoint = { ...Acme.never(), at }
-          yield* settle(acme, killPoint)
-          if (killPoint.label === null) break
-          seen.push(killPoint.label)
-          yield* acme.deliver([stageTags])
-          assert.deepStrictEqual(yield* tagsOf(acme, id), ["Interview"], killPoint.label)
-        }
-        assert.isAbove(seen.length, 8)
-        assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
-      })),
-    180_000
-  )
 })

@@ -105,30 +105,4 @@ describe("welcome-new-hire, over HTTP", () => {
       })),
     180_000
   )
-
-  it.live("a creation whose response was lost is not repeated with other answers to the form (L5)", () =>
-    Effect.scoped(Effect.gen(function*() {
-      const acme = yield* Acme.make
-      const id = yield* applicant(acme)
-      const named = plugin(acme, { work_email: "{/staffing_entity/name|handle}@acme.example" })
-      yield* acme.read
-      yield* acme.deliver([named])
-      const before = (yield* acme.records("hris.employee")).length
-      yield* outcome(acme, id, "HIRED")
-      yield* acme.read
-      yield* acme.sandbox.setFaults({ faults: [{ kind: "drop_response", endpoint: "createEmployee", count: 1 }] })
-      yield* acme.deliver([named])
-      yield* acme.sandbox.mutate({
-        op: "rename",
-        integration: Acme.hris,
-        model: "hris.staffing_entity",
-        id: acme.sandbox.ids.staffing_entity,
-        name: "Renamed meanwhile"
-      })
-      yield* acme.read
-      yield* acme.deliver([named], Acme.never(), "1 hour")
-      const [dead] = yield* acme.deliveries.deadLetters({ limit: 10 })
-      assert.strictEqual(dead?.failure.refusal, "OutcomeUnknown")
-      assert.strictEqual((yield* acme.records("hris.employee")).length, before + 1)
-    })))
 })

@@ -334,7 +334,7 @@ describe("running attempts", () => {
           }).pipe(Effect.tapError((error) => Effect.sync(() => messages.push(error.message)))))
       const first = yield* rig.start([writing(Deferred.await(frozen))])
       yield* rig.append("a1")
-      yield* rig.until(() => first.delivery.status, ({ handlers }) => handlers[0]?.running === 1)
+      yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.running === 1)
       yield* rig.start([writing(Effect.void)])
       yield* rig.empty
       assert.strictEqual(rig.sent.length, 1)

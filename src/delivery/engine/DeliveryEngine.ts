@@ -111,13 +111,10 @@ const make = Effect.fnUntraced(function*(
     const known = Dispatching.subscriptionsOf(plugins, states)
     return Math.min(...Dispatching.ofEvents(known).map(({ position }) => position), states.length === 0 ? 0 : Infinity)
   }
-  const positionOf = (key: number) =>
-    scopes.dispatching()?.positionOf(key) ?? states.find((state) => state.key === key)?.position ?? 0
-  const withHandlerDetails = (condition: EngineStatus.Condition): DeliveryStatus => ({
+  const withDetails = (condition: EngineStatus.Condition): DeliveryStatus => ({
     ...condition,
     dispatches: scopes.dispatching() !== null,
     shards: worker.shards("owned").length,
-    handlers: worker.status().map(({ key, ...handler }) => ({ ...handler, position: positionOf(key) })),
     unconfigured: worker.unconfigured().map(({ integration, message, plugin }) => ({ plugin, integration, message }))
   })
 
@@ -267,8 +264,8 @@ const make = Effect.fnUntraced(function*(
   yield* awaitReached(({ state }) => state !== "starting")
 
   return DeliveryEngine.of({
-    status: Effect.map(current, withHandlerDetails),
+    status: Effect.map(current, withDetails),
     awaitDrained: (position) =>
-      Effect.map(awaitReached((now) => now.drainedPosition >= position || now.state === "stopped"), withHandlerDetails)
+      Effect.map(awaitReached((now) => now.drainedPosition >= position || now.state === "stopped"), withDetails)
   })
 })

@@ -58,7 +58,6 @@ export const make = (
   return {
     /** Every event up to this position is dispatched to all handlers. */
     position: lowestPosition,
-    positionOf: (key: number) => subscriptions.find((each) => each.key === key)?.position ?? 0,
     /** Dispatches the next rows of the log. Returns whether there may be more. */
     step: Effect.fn("Dispatcher.step")(function*(): Effect.fn.Return<boolean, StoreError> {
       if (subscriptions.length === 0) return false

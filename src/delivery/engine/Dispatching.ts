@@ -98,7 +98,6 @@ export const begin = Effect.fnUntraced(function*(
     owner,
     subscriptions,
     position: dispatcher.position,
-    positionOf: dispatcher.positionOf,
     /** Creates the deliveries of due ticks and of the next rows of the log. Returns whether there may be more rows. */
     step: Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis

@@ -6,23 +6,12 @@ import * as SubscriptionRef from "effect/SubscriptionRef"
 import * as Recovery from "../../store/Recovery.ts"
 import type { StoreError } from "../../store/Store.ts"
 
-/** The status of one handler. */
-export interface HandlerStatus {
-  readonly plugin: string
-  readonly handler: string
-  /** Deliveries have been created for all events up to this position of the log. */
-  readonly position: number
-  /** Attempts that are running. */
-  readonly running: number
-}
-
 /** `waiting`: the store is unavailable. `stopped`: the store cannot be used, or another process delivers. */
 export interface DeliveryStatus extends Recovery.Condition {
   /** True if this process creates the deliveries of all shards. In a fleet, one process does. */
   readonly dispatches: boolean
   /** Number of shards whose deliveries this process runs. */
   readonly shards: number
-  readonly handlers: ReadonlyArray<HandlerStatus>
   /** Integrations for which a plugin's configuration is incomplete. Their deliveries wait. */
   readonly unconfigured: ReadonlyArray<
     { readonly plugin: string; readonly integration: string; readonly message: string }

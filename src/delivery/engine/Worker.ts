@@ -277,13 +277,6 @@ export const make = (
     isIdle: () => ended.all().length === 0 && isFree(),
     /** When isolation changes, or deliveries that waited for the API are tried again. */
     wakeAt: (now: number) => Math.min(isolation.wakeAt(now), blocked.wakeAt(now)),
-    status: () =>
-      [...queues.values()].map(({ handler, inFlight, key, plugin, queued }) => ({
-        key,
-        plugin: plugin.name,
-        handler: handler.name,
-        running: inFlight - queued.length
-      })),
     unconfigured
   }
 }

@@ -114,7 +114,6 @@ export const make = (info: AttemptInfo, journal: Pick<AttemptJournal, "check">) 
     end: () => {
       over = true
     },
-    isOver: () => over,
     /** Notes that a write was refused because an operator has stopped all writes. */
     noteWritesStopped: () => {
       hasMetWriteStop = true

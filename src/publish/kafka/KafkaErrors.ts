@@ -81,7 +81,9 @@ const startupErrors: ReadonlySet<unknown> = new Set([
   "NOT_COORDINATOR",
   "LEADER_NOT_AVAILABLE",
   "NOT_CONTROLLER",
-  "UNKNOWN_TOPIC_OR_PARTITION"
+  "UNKNOWN_TOPIC_OR_PARTITION",
+  // if there are enough brokers for the copies of a topic; otherwise the error means `Refused`
+  "INVALID_REPLICATION_FACTOR"
 ])
 
 interface ErrorLike {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type kafkajs from "kafkajs"
 import type { KafkaClient } from "./KafkaClient.ts"
-import { toSinkError } from "./KafkaErrors.ts"
+import { isBrokerStarting, toSinkError } from "./KafkaErrors.ts"
 import { ensureTopics, inspectTopics } from "./KafkaTopics.ts"
 
 /** A cluster of one broker that takes no copies of new topics. */
@@ -44,6 +44,7 @@ describe("a cluster that refuses the copies of a new topic", () => {
           const error = yield* Effect.flip(attempt)
           assert.strictEqual(error.reason._tag, reason)
           assert.include(error.message, hint)
+          assert.strictEqual(isBrokerStarting(error), reason === "Unreachable")
         }
       }))
   }

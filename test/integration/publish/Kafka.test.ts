@@ -304,7 +304,11 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
 
   it.effect("a missing broker is reported as unreachable soon (X10)", () =>
     Effect.gen(function*() {
-      const error = yield* Effect.flip(opened({ brokers: ["127.0.0.1:1"] })).pipe(Effect.timeout("20 seconds"))
-      assert.strictEqual(error.reason._tag, "Unreachable")
+      for (const ssl of [true, false]) {
+        const failure = Effect.flip(opened({ brokers: ["127.0.0.1:1"], ssl }))
+        const { message, reason } = yield* Effect.timeout(failure, "20 seconds")
+        assert.strictEqual(reason._tag, "Unreachable")
+        assert.include(message, "Check KAFKA_BROKERS")
+      }
     }))
 })

@@ -4,17 +4,15 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
-import { randomUUID } from "node:crypto"
 import { copyFile, writeFile } from "node:fs/promises"
 import type { KafkaConnection } from "../../../src/publish/kafka/KafkaConnection.ts"
-import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
-import { Sink } from "../../../src/publish/Sink.ts"
 import { inDirectory, runCommand } from "../cli/Program.ts"
 import * as Broker from "../kafka/Broker.ts"
 import { type Certificates, certificates, missing as noCertificates } from "../kafka/Certificates.ts"
 import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
 import { client, type TokenIssuer, tokenIssuer } from "../kafka/TokenIssuer.ts"
 import { entry } from "./Entries.ts"
+import { newStore, opened, sinkOf } from "./Publishing.ts"
 
 const missing = Broker.separateMissing ?? noCertificates
 
@@ -62,18 +60,8 @@ type Port = "sasl" | "spare"
 
 /** A sink that published one event. */
 const published = Effect.fnUntraced(function*(port: Port, security: Pick<KafkaConnection, "ssl" | "sasl">) {
-  const broker = yield* Broker.Broker
-  const brokers = broker[port] ?? []
-  const options = {
-    brokers,
-    driver: currentDriver(),
-    transactions: true,
-    topic: `secure-${randomUUID()}.{model}`,
-    ...security
-  }
-  const sink = Context.get(yield* Layer.build(KafkaSink.layer(options)), Sink)
-  const identity = { store: randomUUID().replaceAll("-", ""), generation: 1 }
-  yield* sink.open(identity)
+  const { [port]: brokers } = yield* Broker.Broker
+  const { identity, sink } = yield* opened({ brokers: brokers ?? [], ...security })
   yield* sink.publish(identity, [entry({ position: 1 })])
   return { sink, identity }
 })
@@ -169,10 +157,7 @@ describeWithDrivers("a secured Kafka", missing, services, (it) => {
         )
       const ssl = { caFile: path("ca.pem"), certFile: path("mounted.pem"), keyFile: path("mounted.key") }
       const { spare } = yield* Broker.Broker
-      const topic = `secure-${randomUUID()}.{model}`
-      const options = { brokers: spare ?? [], ssl, transactions: true, topic, driver: currentDriver() }
-      const sink = Context.get(yield* Layer.build(KafkaSink.layer(options)), Sink)
-      const identity = { store: "k3f9a2c1", generation: 1 }
+      const [sink, identity] = [yield* sinkOf({ brokers: spare ?? [], ssl }), newStore()]
       yield* use("expired")
       assert.include((yield* Effect.flip(sink.open(identity))).message, "expired at")
       yield* use("client")

@@ -17,21 +17,12 @@ import * as Effect from "effect/Effect"
 import { derivedRegistry, isDerived, streamName } from "../domain/Model.ts"
 import { completeTo } from "../domain/Watermark.ts"
 import type { StreamState } from "../store/State.ts"
-import type { Store, StoreError } from "../store/Store.ts"
+import type { Store } from "../store/Store.ts"
 import type { StreamProgress } from "./Sink.ts"
 
 interface ProgressReport {
   readonly position: number
   readonly streams: ReadonlyArray<StreamProgress>
-}
-
-export interface Progress {
-  /** The report to publish after all events up to `position` are published; null if no report is due. */
-  readonly due: (position: number) => Effect.Effect<ProgressReport | null, StoreError>
-  /** Records that the report was published. */
-  readonly markReported: (report: ProgressReport) => void
-  /** Makes the next `due` read the progress again, even if the interval has not passed. */
-  readonly checkNow: () => void
 }
 
 /** A derived stream is complete as far as its source stream, once the derived stream's backfill is complete. */
@@ -43,7 +34,7 @@ const completeToOf = (state: StreamState, streams: ReadonlyArray<StreamState>): 
 }
 
 /** Reads the progress at most once per `every`; intermediate progress is not reported. */
-export const make = ({ identity, streamsAtPosition }: Store["Service"], every: Duration.Duration): Progress => {
+export const make = ({ identity, streamsAtPosition }: Store["Service"], every: Duration.Duration) => {
   const lastReported = new Map<string, string>()
   let pendingReport: ProgressReport | null = null
   let lastReadAt = -Infinity
@@ -64,7 +55,8 @@ export const make = ({ identity, streamsAtPosition }: Store["Service"], every: D
   })
 
   return {
-    due: Effect.fnUntraced(function*(position) {
+    /** The report to publish after all events up to `position` are published; null if no report is due. */
+    due: Effect.fnUntraced(function*(position: number) {
       const now = yield* Clock.currentTimeMillis
       // If the last read lies in the future, our clock was set back: read again   (W4).
       const isTime = now < lastReadAt || now - lastReadAt >= Duration.toMillis(every)
@@ -77,9 +69,11 @@ export const make = ({ identity, streamsAtPosition }: Store["Service"], every: D
         streams: due.streams.filter((stream) => lastReported.get(streamName(stream)) !== fingerprintOf(stream))
       }
     }),
-    markReported: ({ streams }) => {
+    /** Records that the report was published. */
+    markReported: ({ streams }: ProgressReport) => {
       for (const stream of streams) lastReported.set(streamName(stream), fingerprintOf(stream))
     },
+    /** Makes the next `due` read the progress again, even if the interval has not passed. */
     checkNow: () => {
       lastReadAt = -Infinity
       pendingReport = null

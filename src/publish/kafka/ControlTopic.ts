@@ -119,18 +119,11 @@ const decodeNewest = <A>(
   )
 }
 
-export interface ControlState {
-  /** The last checkpoint, of any store. */
-  readonly published: SinkCheckpoint | null
-  /** The checkpoints, by topic name, of every topic to which `identity` published in its generation. */
-  readonly topics: (identity: LogIdentity) => Map<string, TopicCheckpoint>
-}
-
 /** Reads the control topic, which must exist. */
 export const readControlTopic = Effect.fn("ControlTopic.read")(function*(
   client: KafkaClient,
   template: string
-): Effect.fn.Return<ControlState, SinkError> {
+) {
   const newest = new Map<string, string | undefined>()
   const topicPrefix = topicKeys(template)
   yield* client.scan(controlTopicOf(template), `rollcall-relay-${randomUUID()}`, (messages) =>
@@ -147,8 +140,10 @@ export const readControlTopic = Effect.fn("ControlTopic.read")(function*(
     if (record !== null) records.push(record)
   }
   return {
+    /** The last checkpoint, of any store. */
     published,
-    topics: ({ generation, store }) =>
+    /** The checkpoints, by topic name, of every topic to which a store published in its generation. */
+    topics: ({ generation, store }: LogIdentity): Map<string, TopicCheckpoint> =>
       new Map(
         records.filter((record) => record.store === store && record.generation === generation)
           .map(({ topic, ...checkpoint }) => [topic, checkpoint])

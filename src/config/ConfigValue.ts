@@ -267,6 +267,11 @@ export class ConfigValue {
   }
 }
 
+/** Reports the missing one if only one of two values that belong together is set. */
+export const requireBoth = (one: ConfigValue, other: ConfigValue, hint: string): void => {
+  if (one.isSet !== other.isSet) (one.isSet ? other : one).fault(notSet, hint)
+}
+
 // ---- text ---------------------------------------------------------------------------------------------------------
 
 /** Also accepts the short form of the command line: `20s`. */

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { isIP } from "node:net"
 import { display } from "../domain/Quote.ts"
-import type { ConfigValue } from "./ConfigValue.ts"
+import { type ConfigValue, requireBoth } from "./ConfigValue.ts"
 import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
 
 /** Required length if other machines can reach the API, so that the token cannot be guessed. `openssl rand -hex 32` makes 64 characters. */
@@ -112,12 +112,8 @@ type TlsFields = ReturnType<typeof tlsFields>
 /** A certificate and its key, which must be set together; null if neither is set. */
 const parsePair = (cert: ConfigValue, key: ConfigValue) => {
   const [certFile, keyFile] = [cert.text(), key.text()]
-  if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile }
-  if ((certFile ?? keyFile) !== undefined) {
-    const missing = certFile === undefined ? cert : key
-    missing.fault("is not set", "Name the certificate and its key, or neither")
-  }
-  return null
+  requireBoth(cert, key, "Name the certificate and its key, or neither")
+  return certFile !== undefined && keyFile !== undefined ? { certFile, keyFile } : null
 }
 
 /** The certificate that commands present. */

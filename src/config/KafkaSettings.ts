@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { isIPv6 } from "node:net"
-import { type ConfigValue, notSet } from "./ConfigValue.ts"
+import { type ConfigValue, notSet, requireBoth } from "./ConfigValue.ts"
 import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
 
 // ---- brokers and encryption ---------------------------------------------------------------------------------------
@@ -46,10 +46,7 @@ const parseSsl = (section: ConfigValue, value: ConfigValue): TlsSettings | false
     for (const part of given) part.fault("has no effect, because encryption is off", "Set KAFKA_SSL=true, or remove it")
     return false
   }
-  if (own.certFile.isSet !== own.keyFile.isSet) {
-    const missing = own.certFile.isSet ? own.keyFile : own.certFile
-    missing.fault(notSet, "Set the client's certificate and its private key together, or none of them")
-  }
+  requireBoth(own.certFile, own.keyFile, "Set the client's certificate and its private key together, or none of them")
   const texts = Object.entries(own).flatMap(([name, part]) => part.isSet ? [[name, part.text() ?? ""]] : [])
   return flag === true || given.length > 0 || isObject ? Object.fromEntries(texts) as TlsSettings : false
 }
@@ -171,10 +168,7 @@ const parseRegistry = (section: ConfigValue, topic: ConfigValue, allowPlaintext:
   if (/[?#]/.test(url)) {
     own.url.fault("has a query or a fragment", "Write https://<host>/<path>; paths are appended to it")
   }
-  if (own.username.isSet !== own.password.isSet) {
-    const missing = own.username.isSet ? own.password : own.username
-    missing.fault(notSet, "Set the registry's user name and password together, or none of them")
-  }
+  requireBoth(own.username, own.password, "Set the registry's user name and password together, or none of them")
   if (topic.isSet && !topic.text()?.includes("{model}")) {
     topic.fault(
       "has no {model}, so events of several models would share the one schema of a topic",

@@ -22,6 +22,7 @@ export default defineConfig({ plugins: [Plugin.make("own", { config }).on("ats.t
 
 const lines = (text: string): ReadonlyArray<Record<string, unknown>> =>
   text.split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line))
+const warnings = (text: string) => lines(text).filter(({ level }) => level === "warn")
 
 describe("a misspelled variable", () => {
   it("is a warning of start and doctor with the closest name, and a variable of a plugin is none", () =>
@@ -29,7 +30,7 @@ describe("a misspelled variable", () => {
       writeFileSync(join(directory, "rollcall.config.ts"), file)
       const environment = { ...variables, ...misspelled }
       const { stderr } = await runCommand(["start", "--once"], environment, directory)
-      const warned = lines(stderr).filter(({ level }) => level === "warn")
+      const warned = warnings(stderr)
       assert.deepStrictEqual(warned.map(({ message }) => message).slice(0, 2), [
         "KAFKA_BROKER is not a variable of Rollcall, so it has no effect",
         "ROLLCALL_INTERVALL is not a variable of Rollcall, so it has no effect"
@@ -67,8 +68,7 @@ describe("a variable of OpenTelemetry that Rollcall cannot follow", () => {
       }
       const { code, stderr } = await runCommand(["start", "--once"], cluster, directory)
       assert.strictEqual(code, 0, stderr)
-      const warned = lines(stderr).filter(({ level }) => level === "warn").map(({ message }) => message)
-      assert.deepStrictEqual(warned, [
+      assert.deepStrictEqual(warnings(stderr).map(({ message }) => message), [
         "OTEL_EXPORTER_OTLP_PROTOCOL is grpc, which Rollcall does not speak, so traces are not exported",
         'OTEL_METRICS_EXPORTER "prometheus" is not allowed, so metrics are not exported'
       ])
@@ -81,15 +81,11 @@ describe("a variable of OpenTelemetry that Rollcall cannot follow", () => {
 describe("a redaction rule for a field that Rollcall does not know", () => {
   it("is a warning of start and doctor with the closest name (I11)", () =>
     inDirectory(async (directory) => {
-      const models = {
-        "ats.application": { redact: { "/candidate/frist_name": "drop", "/custom_fields/shoe": "drop" } }
-      }
-      const config = `import { defineConfig } from "rollcall"\nexport default defineConfig({ models: ${
-        JSON.stringify(models)
-      } })\n`
+      const redact = `{ "/candidate/frist_name": "drop", "/custom_fields/shoe": "drop" }`
+      const config = `export default { models: { "ats.application": { redact: ${redact} } } }`
       writeFileSync(join(directory, "rollcall.config.ts"), config)
       const { stderr } = await runCommand(["start", "--once"], variables, directory)
-      const [warned] = lines(stderr).filter(({ level }) => level === "warn")
+      const [warned] = warnings(stderr)
       assert.match(
         String(warned?.["message"]),
         /redact\["\/candidate\/frist_name"\] names no field of ats\.application/

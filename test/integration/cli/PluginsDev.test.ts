@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
-import { Program } from "./Program.ts"
+import { Program, runCommand } from "./Program.ts"
 
 let folder: string
 beforeEach(() => {
@@ -91,43 +91,37 @@ describe("rollcall plugins dev", () => {
     await until(() => processesOfTest().length === 0)
   })
 
-  it("says which file is missing, and which default export is not a plugin", async () => {
-    const missing = await new Program(["plugins", "dev", "nothing"], {}, folder).ended
-    assert.strictEqual(missing.code, 1)
-    assert.include(missing.stderr, "there is no file plugins/nothing/plugin.ts")
-    write("plugins/tag-hires/plugin.ts", "export default 7\n")
-    const wrong = await new Program(["plugins", "dev", "plugins/tag-hires/plugin.ts", "--once"], {}, folder).ended
-    assert.strictEqual(wrong.code, 1)
-    assert.include(wrong.stderr, "the default export of plugins/tag-hires/plugin.ts is not a plugin")
-  })
-
-  it("reports the mistakes in a plugin as `start` does", async () => {
-    write(
-      "plugins/tag-hires/plugin.mjs",
-      `import * as Plugin from "rollcall/plugin"
-export default Plugin.make("tag-hires").on("ats.application.hierd", {}, async () => {})
-`
-    )
-    const { code, stderr } = await new Program(["plugins", "dev", "plugins/tag-hires/plugin.mjs", "--once"], {}, folder)
-      .ended
-    assert.strictEqual(code, 1)
-    assert.match(stderr, /hierd/)
-  })
-
-  it("reports a value that the plugin's configuration lacks, as `start` does", async () => {
-    write(
-      "plugins/tag-hires/plugin.mjs",
-      `import * as Config from "effect/Config"
-import * as Plugin from "rollcall/plugin"
-export default Plugin.make("tag-hires", { config: Config.String("TEAM") }).on("ats.tag.created", {}, async () => {})
-`
-    )
+  it.each([
+    [
+      "a default export that is not a plugin",
+      "export default 1",
+      /the default export of .*plugin\.mjs is not a plugin/
+    ],
+    [
+      "the mistakes in a plugin, as `start` does",
+      'export default Plugin.make("tag-hires").on("ats.application.hierd", {}, async () => {})',
+      /hierd/
+    ],
+    [
+      "a value that the plugin's configuration lacks, as `start` does",
+      'export default Plugin.make("tag-hires", { config: Config.String("TEAM") }).on("ats.tag.created", {}, async () => {})',
+      /TEAM/
+    ]
+  ])("reports %s", async (_, code, message) => {
+    const imports = 'import * as Config from "effect/Config"\nimport * as Plugin from "rollcall/plugin"\n'
+    write("plugins/tag-hires/plugin.mjs", imports + code)
     const dev = new Program(["plugins", "dev", "plugins/tag-hires/plugin.mjs", "--once"], {}, folder)
     try {
-      await dev.says(/TEAM/, "stderr")
+      await dev.says(message, "stderr")
       assert.strictEqual((await dev.ended).code, 1)
     } finally {
       dev.process.kill("SIGKILL")
     }
+  })
+
+  it("finds a plugin by its name, and says which file is missing", async () => {
+    const { code, stderr } = await runCommand(["plugins", "dev", "nothing"], {}, folder)
+    assert.strictEqual(code, 1)
+    assert.include(stderr, "there is no file plugins/nothing/plugin.ts")
   })
 })

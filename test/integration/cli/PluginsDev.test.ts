@@ -45,9 +45,7 @@ const until = async (condition: () => boolean): Promise<void> => {
 }
 
 describe("rollcall plugins dev", () => {
-  it("runs a plugin in a simulated world, and again when one of its files or their imports changes", {
-    timeout: 180_000
-  }, async () => {
+  it("runs a plugin in a simulated world, and again when one of its files or their imports changes", async () => {
     write("words/tag.ts", 'export const tag = "first"\n')
     write("plugins/tag-hires/plugin.ts", tags)
     const dev = new Program(["plugins", "dev", "tag-hires"], {}, folder)

@@ -57,7 +57,7 @@ describe("a secret", () => {
           assertUnquoted(yield* complete({ [name]: "", [`${name}_FILE`]: `/${text}` }), key)
         }
       }),
-    { arbitrary: { runs: runs(7) } }
+    { arbitrary: { runs: runs(3) } }
   )
 
   it.effect.prop(
@@ -68,6 +68,6 @@ describe("a secret", () => {
         const key = parts.join("")
         for (const place of places) assertUnquoted(yield* complete({}, place(written(form, key))), key)
       }),
-    { arbitrary: { runs: 20 } }
+    { arbitrary: { runs: 10 } }
   )
 })

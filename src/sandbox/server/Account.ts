@@ -6,7 +6,6 @@
  * - An endpoint that a tool does not offer is missing from all integrations of that tool, because the tool catalog lists tools.
  */
 import * as Schema from "effect/Schema"
-import { toolOf } from "../../api/Tools.ts"
 import { type Endpoint, endpointNames, permissionNames } from "./Endpoints.ts"
 
 const positive = Schema.Int.check(Schema.isGreaterThan(0))
@@ -60,10 +59,6 @@ export class Account {
 
   hasEndpoint(tool: string, { name }: Endpoint): boolean {
     return !ownEntries(this.#settings.unavailable, tool).includes(name)
-  }
-
-  hasEndpointFor(integration: string, endpoint: Endpoint): boolean {
-    return this.hasEndpoint(toolOf(integration), endpoint)
   }
 
   unsupportedFilters(integration: string): ReadonlyArray<string> {

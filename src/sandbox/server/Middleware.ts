@@ -1,6 +1,8 @@
 /**
  * The code around every endpoint: authorization, limits, faults, envelopes and the request log.
  *
+ * Source: docs/contract.md, "Authentication".
+ *
  * Invariants
  * 1. A request passes these checks in this order before the endpoint handles it: key, rate limit, integration, offered
  *    endpoints, permission, concurrency limit, faults. A failed check responds with the error envelope.
@@ -11,8 +13,8 @@ import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import { ApiError, apiError, notFound, statusOf } from "../world/ApiError.ts"
-import { authenticate, authorize } from "./Auth.ts"
+import { toolOf } from "../../api/Tools.ts"
+import { ApiError, apiError, invalidInput, notFound, statusOf } from "../world/ApiError.ts"
 import { allowedMethods, type Endpoint } from "./Endpoints.ts"
 import type { InjectedFault } from "./FaultInjection.ts"
 import type { SandboxState } from "./SandboxState.ts"
@@ -40,7 +42,7 @@ export const route = <R>(
       state,
       Effect.gen(function*() {
         const { headers } = yield* HttpServerRequest.HttpServerRequest
-        yield* Effect.fromResult(authenticate(state.key, headers))
+        yield* authenticate(state.key, headers)
         const { exceeded, headers: limitHeaders, reset } = state.account.countRequest(yield* state.now)
         const response = exceeded
           ? Effect.fail(apiError("PLATFORM.RATE_LIMIT_EXCEEDED", rateLimitMessage, { retryAfter: reset }))
@@ -52,6 +54,42 @@ export const route = <R>(
   )
 
 const rateLimitMessage = "The request budget of this key is used up."
+
+/** Rejects every key except `key`. */
+const authenticate = (key: string, headers: Request["headers"]): Effect.Effect<void, ApiError> => {
+  const given = headers["authorization"]
+  const [, token] = /^bearer +(.*)$/i.exec(given ?? "") ?? []
+  if (token === key) return Effect.void
+  return Effect.fail(apiError(
+    "PLATFORM.AUTHENTICATION_INVALID",
+    given === undefined ? "Send the API key as `Authorization: Bearer <key>`." : "The API key is not valid."
+  ))
+}
+
+/** The requested integration, null if the endpoint belongs to the account; or the error that rejects the request. */
+const authorize = (
+  { account, world }: SandboxState,
+  endpoint: Endpoint,
+  headers: Request["headers"]
+): Effect.Effect<string | null, ApiError> => {
+  if (endpoint.category === null) return Effect.succeed(null)
+  const id = headers["x-integration-id"]
+  if (id === undefined || id === "") return Effect.fail(invalidInput("Send the header X-Integration-Id."))
+  const integration = world.integrations.find((integration) => integration.id === id)
+  if (integration === undefined) {
+    return Effect.fail(apiError("PLATFORM.INTEGRATION_NOT_FOUND", `There is no integration "${id}".`))
+  }
+  if (!integration.categories.includes(endpoint.category) || !account.hasEndpoint(toolOf(id), endpoint)) {
+    const what = endpoint.kind === "write" ? "ACTION" : "MODEL"
+    const message = `"${id}" does not offer ${endpoint.method} ${endpoint.path.slice("/v1".length)}.`
+    return Effect.fail(apiError(`INTEGRATION.${what}_NOT_AVAILABLE`, message))
+  }
+  if (account.isMissingPermission(endpoint)) {
+    const message = `The permission "${endpoint.permission}" is not enabled in the scope configuration.`
+    return Effect.fail(apiError("INTEGRATION.PERMISSION_MISSING", message))
+  }
+  return Effect.succeed(id)
+}
 
 /** The response for a path or a method that does not exist. */
 export const routeNotFound = (state: SandboxState) =>
@@ -81,7 +119,7 @@ const withAuthorization = <R>(
   headers: Request["headers"],
   handler: (integration: string) => Effect.Effect<EndpointResult, ApiError, R>
 ): Effect.Effect<Response, ApiError, R | Request> =>
-  Effect.flatMap(Effect.fromResult(authorize(state.world, state.account, endpoint, headers)), (integration) => {
+  Effect.flatMap(authorize(state, endpoint, headers), (integration) => {
     const response = withFaults(state, endpoint, integration, handler(integration ?? ""))
     return endpoint.forwarded && integration !== null ? withConcurrencyLimit(state, integration, response) : response
   })

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { type IncrementalModel, incrementalModels, lists, type Propagation } from "../../api/Lists.ts"
 import { allRecords } from "./ListQuery.ts"
 import type { MutationRequest } from "./Mutations.ts"
+import { isLive, type Row } from "./Records.ts"
 import { World } from "./World.ts"
 
 const start = Date.parse("2026-03-01T12:00:00.000Z")
@@ -28,83 +29,34 @@ const quietWorld = () => {
 
 type QuietWorld = ReturnType<typeof quietWorld>
 
-/** The record linked at a path: its model, and how to find its id in the record that shows it. */
-interface Linked {
-  readonly model: string
-  readonly idIn: (record: Shown) => string | null | undefined
-  /** Whether a reader of the list can see that the linked record changed. */
-  readonly visible: boolean
-}
-
-const dig = (...path: ReadonlyArray<string>) => (record: Shown): string | undefined => {
-  let at: unknown = record
-  for (const step of path) {
-    if (Array.isArray(at)) at = at[0]
-    at = typeof at === "object" && at !== null ? (at as Record<string, unknown>)[step] : undefined
-  }
-  return typeof at === "string" ? at : undefined
-}
-const shows = (model: string, ...path: ReadonlyArray<string>): Linked => ({ model, idIn: dig(...path), visible: true })
-const hides = (model: string, ...path: ReadonlyArray<string>): Linked => ({ model, idIn: dig(...path), visible: false })
-
-const paths: Record<string, Record<string, Linked>> = {
-  "ats.application": {
-    "candidate": shows("ats.candidate", "candidate", "id"),
-    "candidate.tags": shows("ats.tag", "candidate", "tags", "id"),
-    "current_stage": shows("ats.stage", "current_stage", "id"),
-    "job": shows("ats.job", "job", "id"),
-    "interviews": shows("ats.interview", "interviews", "id"),
-    "offers": shows("ats.offer", "offers", "id")
-  },
-  "ats.scorecard": {
-    "author": shows("ats.user", "author", "id"),
-    "application": hides("ats.application", "application_id"),
-    "candidate": hides("ats.candidate", "candidate_id"),
-    "interview": hides("ats.interview", "interview_id")
-  },
-  "ats.offer": {
-    "application": hides("ats.application", "application_id"),
-    "application.candidate": shows("ats.candidate", "application", "candidate", "id"),
-    "application.job": shows("ats.job", "application", "job", "id")
-  },
-  "hris.payslip": {
-    "employee": shows("hris.employee", "employee", "id"),
-    "pay_run": shows("hris.pay_run", "pay_run", "id"),
-    "line_items": shows("hris.line_item", "line_items", "id"),
-    "line_items.salary_type": { model: "hris.salary_type", idIn: () => null, visible: false }
-  },
-  "hris.performance_review": {
-    "review_cycle": shows("hris.performance_review_cycle", "review_cycle", "id"),
-    "reviewee": shows("hris.employee", "reviewee", "id"),
-    "reviewer": shows("hris.employee", "reviewer", "id")
-  },
-  "hris.staffing_entity": {
-    "locations": shows("hris.location", "locations", "id"),
-    "legal_entities": shows("hris.legal_entity", "legal_entities", "id"),
-    "groups": shows("hris.group", "groups", "id"),
-    "skills": shows("hris.skill", "skills", "skill", "id")
-  },
-  "hris.skill": { "proficiency_scale": shows("hris.proficiency_scale", "proficiency_scale", "id") }
+/** The record at the end of a path, below this record; the first entry of each array. An expectation stands for the skill that it expects. */
+const linkedAt = (row: Row | null | undefined, path: string): Row | null | undefined => {
+  const found = path.split(".").reduce<Row | null | undefined>((at, step) => at?.one[step] ?? at?.many[step]?.[0], row)
+  return found?.model === "hris.expectation" ? found.one["skill"] : found
 }
 
 const cases = incrementalModels.flatMap((model) =>
   Object.entries<Propagation>(lists[model].propagation).map(([path, propagation]) => ({ model, path, propagation }))
 )
 
-/** Every array with a path in the table, and the model of its entries. */
-const arrays: ReadonlyArray<readonly [IncrementalModel, string, string]> = [
-  ["ats.application", "candidate.tags", "ats.tag"],
-  ["ats.application", "interviews", "ats.interview"],
-  ["ats.application", "offers", "ats.offer"],
-  ["hris.payslip", "line_items", "hris.line_item"],
-  ["hris.staffing_entity", "locations", "hris.location"],
-  ["hris.staffing_entity", "legal_entities", "hris.legal_entity"],
-  ["hris.staffing_entity", "groups", "hris.group"],
-  ["hris.staffing_entity", "skills", "hris.expectation"]
-]
-const propagationOf = (model: IncrementalModel, path: string): Propagation =>
-  Object.entries<Propagation>(lists[model].propagation).find(([name]) => name === path)?.[1] ??
-    assert.fail(`${model} has no path ${path}`)
+/** A record of the model, and the record that it links at the path. */
+const recordLinking = ({ list, world }: QuietWorld, model: IncrementalModel, path: string) => {
+  const { records } = world.writeContext(integration)
+  const row = records.rows(model).find((row) => isLive(row) && linkedAt(row, path) != null) ??
+    assert.fail(`no ${model} has a record at ${path}`)
+  const linked = linkedAt(row, path) as Row
+  const record = list(model, null).find(({ id }) => id === row.id) ?? assert.fail("the record is not in the list")
+  return { row, record, linked }
+}
+
+/** The array at each path that ends at one, the record that has it, and the model of its entries. */
+const arrays = cases.flatMap(({ model, path, propagation }) => {
+  const { row } = recordLinking(quietWorld(), model, path)
+  const [last = "", ...above] = path.split(".").toReversed()
+  const holder = above.length === 0 ? row : linkedAt(row, above.toReversed().join("."))
+  const entry = holder?.many[last]?.[0]
+  return holder == null || entry === undefined ? [] : [{ model, path, propagation, last, holder, entry: entry.model }]
+})
 
 /** A visible own property of each linked model, with another value. */
 const edit: Record<string, Record<string, string | number>> = {
@@ -118,84 +70,75 @@ const edit: Record<string, Record<string, string | number>> = {
   "hris.proficiency_scale": { type: "OTHER" }
 }
 
-const recordLinking = ({ list, world }: QuietWorld, model: IncrementalModel, linked: Linked) => {
-  const record = list(model, null).find((record) =>
-    record["remote_deleted_at"] === null && linked.idIn(record) !== undefined
-  )
-  if (record === undefined) return assert.fail("the world has no such record")
-  const id = linked.idIn(record) ?? world.ids(integration, "hris.salary_type")[0] ?? assert.fail("no salary type")
-  return { record, id }
-}
-
 const after = ({ list }: QuietWorld, model: IncrementalModel, id: string, since = start + 1) => ({
   now: list(model, null).find((record) => record.id === id) ?? assert.fail("the record is not in the list"),
   matches: list(model, since).some((record) => record.id === id)
 })
 
 describe("the propagation table", () => {
-  it("is tested on every path of every list", () => {
-    for (const { model, path } of cases) assert.property(paths[model], path)
+  it("is tested on every path of every list, and on every array", () => {
+    assert.lengthOf(cases, 25)
+    assert.deepStrictEqual(arrays.map(({ path }) => path), [
+      "candidate.tags",
+      "interviews",
+      "offers",
+      "line_items",
+      "locations",
+      "legal_entities",
+      "groups",
+      "skills"
+    ])
   })
 
   for (const { model, path, propagation } of cases) {
-    const linked = (paths[model] as Record<string, Linked>)[path] as Linked
-
     it(`a change at ${model} ${path} ${propagation.linked ? "matches" : "never matches"} updated_after (N1)`, () => {
       const world = quietWorld()
-      const { id, record } = recordLinking(world, model, linked)
+      const { linked, record } = recordLinking(world, model, path)
       const fields = edit[linked.model] ?? { name: "Changed by the test" }
-      world.act({ op: "update", integration, model: linked.model, id, fields })
+      world.act({ op: "update", integration, model: linked.model, id: linked.id, fields })
       const { matches, now } = after(world, model, record.id)
       assert.strictEqual(now.changed_at, record.changed_at)
-      assert.strictEqual(JSON.stringify(now) !== JSON.stringify(record), linked.visible)
+      const isShown = JSON.stringify(record).includes(`"id":"${linked.id}","remote_id":"${linked.remoteId}"`)
+      assert.strictEqual(JSON.stringify(now) !== JSON.stringify(record), isShown)
       assert.strictEqual(matches, propagation.linked)
     })
   }
 
-  for (const [model, path, entry] of arrays) {
-    const { entries } = propagationOf(model, path)
-
+  for (const { entry, holder, last, model, path, propagation: { entries } } of arrays) {
     it(`an entry added and removed at ${model} ${path} ${entries ? "matches" : "never matches"} updated_after (N1)`, () => {
       const world = quietWorld()
-      const { id, record } = recordLinking(world, model, (paths[model] as Record<string, Linked>)[path] as Linked)
-      const holder = path === "candidate.tags"
-        ? { model: "ats.candidate", id: dig("candidate", "id")(record) ?? "", path: "tags" }
-        : { model, id: record.id, path }
-      const links = entry === "hris.expectation" ? { skill: id } : {}
+      const { linked, record } = recordLinking(world, model, path)
+      const at = { model: holder.model, id: holder.id, path: last }
+      const links = entry === "hris.expectation" ? { skill: linked.id } : {}
       const added = world.act({ op: "create", integration, model: entry, links, fields: { name: "Added by the test" } })
-      world.act({ op: "attach", integration, ...holder, entry: added })
+      world.act({ op: "attach", integration, ...at, entry: added })
       const with_ = after(world, model, record.id)
       assert.strictEqual(with_.now.changed_at, record.changed_at)
       assert.notStrictEqual(JSON.stringify(with_.now), JSON.stringify(record))
       assert.strictEqual(with_.matches, entries)
 
       world.world.advance(start + 2000)
-      world.act({ op: "detach", integration, ...holder, entry: added })
+      world.act({ op: "detach", integration, ...at, entry: added })
       const without = after(world, model, record.id, start + 2000)
       assert.deepStrictEqual(without.now, record)
       assert.strictEqual(without.matches, entries)
     })
   }
 
-  for (
-    const [model, linked] of [
-      ["ats.application", shows("ats.offer", "offers", "id")],
-      ["ats.application", shows("ats.interview", "interviews", "id")],
-      ["hris.payslip", shows("hris.line_item", "line_items", "id")],
-      ["hris.staffing_entity", shows("hris.legal_entity", "legal_entities", "id")],
-      ["hris.staffing_entity", shows("hris.skill", "skills", "skill", "id")]
-    ] as const
-  ) {
+  const shownEntries = arrays.filter(({ path }) =>
+    ["offers", "interviews", "line_items", "legal_entities", "skills"].includes(path)
+  )
+  for (const { model, path } of shownEntries) {
     for (const flag of [true, false]) {
-      it(`a ${linked.model} deleted ${flag ? "with" : "without"} a flag leaves its ${model}, which matches`, () => {
+      it(`a record in ${path} deleted ${flag ? "with" : "without"} a flag leaves its ${model}, which matches`, () => {
         const world = quietWorld()
-        const { id, record } = recordLinking(world, model, linked)
-        world.act({ op: "delete", integration, model: linked.model, id, flag })
+        const { linked: { id, model: deleted }, record } = recordLinking(world, model, path)
+        world.act({ op: "delete", integration, model: deleted, id, flag })
         const { matches, now } = after(world, model, record.id)
         assert.notStrictEqual(JSON.stringify(now), JSON.stringify(record))
         assert.isTrue(matches)
         world.world.advance(start + 2000)
-        world.act({ op: "restore", integration, model: linked.model, id })
+        world.act({ op: "restore", integration, model: deleted, id })
         const back = after(world, model, record.id, start + 2000)
         assert.deepStrictEqual(back.now, record)
         assert.isTrue(back.matches)
@@ -206,7 +149,7 @@ describe("the propagation table", () => {
   for (const flag of [true, false]) {
     it(`a tag deleted ${flag ? "with" : "without"} a flag leaves its candidates, which never match (N1)`, () => {
       const world = quietWorld()
-      const { id, record } = recordLinking(world, "ats.application", shows("ats.tag", "candidate", "tags", "id"))
+      const { linked: { id }, record } = recordLinking(world, "ats.application", "candidate.tags")
       world.act({ op: "delete", integration, model: "ats.tag", id, flag })
       const { matches, now } = after(world, "ats.application", record.id)
       assert.isFalse(JSON.stringify(now).includes(id))
@@ -227,10 +170,9 @@ describe("the propagation table", () => {
 
   it("an offer does not match when only its application's candidate is renamed", () => {
     const world = quietWorld()
-    const offer = world.list("ats.offer", null)[0] ?? assert.fail("no offer")
-    const id = dig("application", "candidate", "id")(offer) ?? assert.fail("no candidate")
+    const { linked: { id }, record: offer, row } = recordLinking(world, "ats.offer", "application.candidate")
     world.act({ op: "rename", integration, model: "ats.candidate", id, name: "Changed" })
-    assert.isTrue(after(world, "ats.application", dig("application_id")(offer) ?? "").matches)
+    assert.isTrue(after(world, "ats.application", linkedAt(row, "application")?.id ?? "").matches)
     assert.isFalse(after(world, "ats.offer", offer.id).matches)
   })
 

@@ -133,10 +133,6 @@ export class World {
     return this.#now
   }
 
-  get frozen(): boolean {
-    return this.#frozen
-  }
-
   /**
    * Performs the activity that is due by `to` (server time, in ms), at most `most` times. Returns false if more is due. Time never goes
    * back.

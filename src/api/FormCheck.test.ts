@@ -120,12 +120,12 @@ describe("checkForm", () => {
 
   it("checking a hostile pattern on every item of a long array ends quickly (U21)", () => {
     const item: FormField = { type: "text", reg_exp: "^(([a-z])+.)+[A-Z]([a-z])+$" }
-    const started = performance.now()
+    const before = process.threadCpuUsage()
     const found = checkForm(of({ a: { type: "array", item_type: item } }), {
       a: Array.from({ length: 200 }, () => "a".repeat(500))
     })
     assert.strictEqual(found.length, 200)
-    assert.isBelow(performance.now() - started, 5000)
+    assert.isBelow(process.threadCpuUsage(before).user, 5_000_000)
   })
 
   it("no violation repeats an answer (I11)", () => {

@@ -74,7 +74,9 @@ describe("the rate limit", () => {
       ])
       for (const { headers } of answers) {
         assert.strictEqual(headers.get("ratelimit-limit"), "4")
-        assert.include(["59", "60"], headers.get("ratelimit-reset"))
+        assert.isTrue(
+          /^\d+$/.test(headers.get("ratelimit-reset") ?? "") && Number(headers.get("ratelimit-reset")) <= 60
+        )
       }
       const last = answers.at(-1)
       assert.strictEqual(last?.json.error.code, "PLATFORM.RATE_LIMIT_EXCEEDED")
@@ -94,7 +96,7 @@ describe("the concurrency limit", () => {
       )
       assert.isNull((await get("/ats/tags")).headers.get("concurrency-limit"))
       await control("PUT", "/account", account({ concurrencyLimit: 3 }))
-      await control("PUT", "/faults", faults({ faults: [{ kind: "delay", delay: 400 }] }))
+      await control("PUT", "/faults", faults({ faults: [{ kind: "delay", delay: 2_000 }] }))
       const answers = await Promise.all([
         ...[1, 2, 3, 4].map(() => addTag(client)),
         send("GET", `/ats/applications/${ids.application}/attachments`),

@@ -20,12 +20,12 @@ const place = {
   street_2: null,
   zip_code: "3011"
 }
+const of = (id: string) => ({ id, remote_id: `r${id}` })
 const money = { currency: "CHF", value: 12.5 }
-const named = { id: "n1", remote_id: "rn1", name: "Named" }
-const identity = { id: "r1", remote_id: "rr1" }
+const named = { ...of("n1"), name: "Named" }
+const identity = { ...of("r1") }
 const person = {
-  id: "p1",
-  remote_id: "rp1",
+  ...of("p1"),
   first_name: "Ada",
   last_name: "L.",
   display_full_name: "Ada L.",
@@ -34,11 +34,10 @@ const person = {
 }
 const email = { email_address: "ada@example.org", type: "PRIVATE" }
 const cycle = { name: "2024", review_period_start_date: at, ...marks }
-const scale = { id: "s1", remote_id: "rs1", type: "NUMERIC", min: 0, max: 5, step: 1, ordered_options: [named] }
+const scale = { ...of("s1"), type: "NUMERIC", min: 0, max: 5, step: 1, ordered_options: [named] }
 
 const candidate = {
-  id: "c1",
-  remote_id: "rc1",
+  ...of("c1"),
   first_name: "Ada",
   last_name: "L.",
   company: "Engines",
@@ -76,18 +75,8 @@ export const listExamples: Record<IncrementalModel, Fields> = {
     candidate,
     current_stage: { ...named, status: "ACTIVE", ...customised, index: 2 },
     job: named,
-    interviews: [
-      {
-        id: "i1",
-        remote_id: "ri1",
-        title: "First",
-        starting_at: at,
-        ending_at: at,
-        location: place,
-        canceled: false
-      }
-    ],
-    offers: [{ id: "o1", remote_id: "ro1", status: "ACCEPTED" }]
+    interviews: [{ ...of("i1"), title: "First", starting_at: at, ending_at: at, location: place, canceled: false }],
+    offers: [{ ...of("o1"), status: "ACCEPTED" }]
   },
   "ats.scorecard": {
     ...identity,
@@ -114,7 +103,7 @@ export const listExamples: Record<IncrementalModel, Fields> = {
     ],
     ...remoteTimes,
     ...marks,
-    author: { id: "u1", remote_id: "ru1", first_name: "Bo", last_name: "M.", email: "bo@example.org" }
+    author: { ...of("u1"), first_name: "Bo", last_name: "M.", email: "bo@example.org" }
   },
   "ats.offer": {
     ...identity,
@@ -125,7 +114,7 @@ export const listExamples: Record<IncrementalModel, Fields> = {
     ...remoteTimes,
     ...marks,
     application: {
-      candidate: { id: "c1", remote_id: "rc1", first_name: "Ada", last_name: "L.", email_addresses: [email] },
+      candidate: { ...of("c1"), first_name: "Ada", last_name: "L.", email_addresses: [email] },
       job: named
     }
   },
@@ -135,7 +124,7 @@ export const listExamples: Record<IncrementalModel, Fields> = {
     ...marks,
     totals: { gross_pay: money, net_pay: money, paid_amount: money },
     employee: person,
-    pay_run: { id: "pr1", remote_id: "rpr1", start_date: "2024-05-01", end_date: "2024-05-31", legal_entity_id: "le1" },
+    pay_run: { ...of("pr1"), start_date: "2024-05-01", end_date: "2024-05-31", legal_entity_id: "le1" },
     line_items: [{ ...named, amount: money }]
   },
   "hris.performance_review": {
@@ -146,7 +135,7 @@ export const listExamples: Record<IncrementalModel, Fields> = {
     ...marks,
     reviewee: person,
     reviewer: person,
-    review_cycle: { id: "rc1", remote_id: "rrc1", ...cycle }
+    review_cycle: { ...of("rc1"), ...cycle }
   },
   "hris.performance_review_cycle": { ...identity, ...cycle },
   "hris.staffing_entity": {
@@ -197,8 +186,7 @@ const course = {
   ...customised,
   provider: named,
   revisions: [{
-    id: "rv1",
-    remote_id: "rrv1",
+    ...of("rv1"),
     course_id: "r1",
     title: "Looms",
     description: "How to weave.",
@@ -382,7 +370,7 @@ export const writeExamples: { readonly [W in WriteName]: WriteExample<W> } = {
   createEmployee: {
     params: {},
     body: { staffing_entity_id: "5tQ2mWcXyZ7aBcDeFgHjKLMN", properties: answers },
-    data: { id: "e1", remote_id: "re1", prehire: { remote_id: "pre1" } }
+    data: { ...of("e1"), prehire: { remote_id: "pre1" } }
   },
   uploadDocument: {
     params: { employee_id: "e1" },

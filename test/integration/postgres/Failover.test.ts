@@ -51,12 +51,52 @@ const appendTo = (store: Store["Service"], ...args: Parameters<typeof append>) =
   Effect.provideService(append(...args), Store, store)
 
 onServer("a replica promoted at the address of the database", () => {
-  it.live(
-    "that lacks commits of the running process is neither read nor written, and nothing is published, until the right database is back (X14)",
-    () =>
-      Effect.gen(function*() {
-        const servers = yield* Server.pair
-        const broker = new MemorySink.MemoryBroker()
+  it.live("that lacks commits of the running process is neither read nor written, and nothing is published, until the right database is back (X14)", () =>
+    Effect.gen(function*() {
+      const servers = yield* Server.pair
+      const broker = new MemorySink.MemoryBroker()
+      const store = yield* open(servers.address.url)
+      const relay = yield* relayOf(store, broker)
+      yield* appendTo(store, 20)
+      yield* relay.awaitPosition(20)
+      yield* servers.caughtUp
+      yield* servers.cutOff
+      yield* appendTo(store, 10)
+      yield* relay.awaitPosition(30)
+      const progressBefore = new Map(broker.progress)
+      yield* servers.promote
+      servers.address.lead(servers.replica)
+
+      const { reason } = yield* once(relay, ({ state }) => state === "waiting" || state === "stopped")
+      assert.include(reason?.hint, "an older copy of the store took its place")
+      assert.include(reason?.hint, "rollcall store adopt")
+      for (
+        const refused of [
+          yield* Effect.flip(store.readLog(all)),
+          yield* Effect.flip(appendTo(store, 1, "second")),
+          yield* Effect.flip(store.streams)
+        ]
+      ) {
+        assert.strictEqual(refused.reason._tag, "OlderCopy")
+        assert.match(refused.message, /lacks (a commit|\d+ commits) of this process/)
+      }
+      assert.deepStrictEqual(ids(broker), expected(1, 30))
+      assert.deepStrictEqual(broker.progress, progressBefore)
+      const copy = yield* open(servers.replica)
+      assert.strictEqual(yield* newest(copy), 20)
+
+      servers.address.lead(servers.primary)
+      yield* appendTo(store, 5)
+      yield* once(relay, ({ position }) => position === 35)
+      assert.deepStrictEqual(ids(broker), expected(1, 35))
+      assert.isNull((yield* relay.status).reason)
+    }))
+
+  it.live("that lacks commits stops the relay of a new process, however far the log has grown, until the store is adopted (X14, X18)", () =>
+    Effect.gen(function*() {
+      const servers = yield* Server.pair
+      const broker = new MemorySink.MemoryBroker()
+      yield* Effect.scoped(Effect.gen(function*() {
         const store = yield* open(servers.address.url)
         const relay = yield* relayOf(store, broker)
         yield* appendTo(store, 20)
@@ -65,167 +105,107 @@ onServer("a replica promoted at the address of the database", () => {
         yield* servers.cutOff
         yield* appendTo(store, 10)
         yield* relay.awaitPosition(30)
-        const progressBefore = new Map(broker.progress)
-        yield* servers.promote
-        servers.address.lead(servers.replica)
-
-        const { reason } = yield* once(relay, ({ state }) => state === "waiting" || state === "stopped")
-        assert.include(reason?.hint, "an older copy of the store took its place")
-        assert.include(reason?.hint, "rollcall store adopt")
-        for (
-          const refused of [
-            yield* Effect.flip(store.readLog(all)),
-            yield* Effect.flip(appendTo(store, 1, "second")),
-            yield* Effect.flip(store.streams)
-          ]
-        ) {
-          assert.strictEqual(refused.reason._tag, "OlderCopy")
-          assert.match(refused.message, /lacks (a commit|\d+ commits) of this process/)
-        }
-        assert.deepStrictEqual(ids(broker), expected(1, 30))
-        assert.deepStrictEqual(broker.progress, progressBefore)
-        const copy = yield* open(servers.replica)
-        assert.strictEqual(yield* newest(copy), 20)
-
-        servers.address.lead(servers.primary)
-        yield* appendTo(store, 5)
-        yield* once(relay, ({ position }) => position === 35)
-        assert.deepStrictEqual(ids(broker), expected(1, 35))
-        assert.isNull((yield* relay.status).reason)
-      }),
-    180_000
-  )
-
-  it.live(
-    "that lacks commits stops the relay of a new process, however far the log has grown, until the store is adopted (X14, X18)",
-    () =>
-      Effect.gen(function*() {
-        const servers = yield* Server.pair
-        const broker = new MemorySink.MemoryBroker()
+      }))
+      yield* servers.promote
+      servers.address.lead(servers.replica)
+      for (const [count, message] of [[3, "the log ends at 23"], [20, "another event"]] as const) {
         yield* Effect.scoped(Effect.gen(function*() {
           const store = yield* open(servers.address.url)
+          yield* appendTo(store, count, "second")
           const relay = yield* relayOf(store, broker)
-          yield* appendTo(store, 20)
-          yield* relay.awaitPosition(20)
-          yield* servers.caughtUp
-          yield* servers.cutOff
-          yield* appendTo(store, 10)
-          yield* relay.awaitPosition(30)
+          const { reason } = yield* once(relay, ({ state }) => state === "stopped")
+          assert.include(reason?.message, message)
         }))
-        yield* servers.promote
-        servers.address.lead(servers.replica)
-        for (const [count, message] of [[3, "the log ends at 23"], [20, "another event"]] as const) {
-          yield* Effect.scoped(Effect.gen(function*() {
-            const store = yield* open(servers.address.url)
-            yield* appendTo(store, count, "second")
-            const relay = yield* relayOf(store, broker)
-            const { reason } = yield* once(relay, ({ state }) => state === "stopped")
-            assert.include(reason?.message, message)
-          }))
-        }
-        assert.deepStrictEqual(ids(broker), expected(1, 30))
-        yield* Effect.scoped(Effect.gen(function*() {
-          const store = yield* open(servers.address.url)
-          const adoption = Effect.flatMap(StoreAdoption.plan(1), (plan) => StoreAdoption.adopt(plan, () => null))
-          yield* Effect.provideService(adoption, Store, store)
+      }
+      assert.deepStrictEqual(ids(broker), expected(1, 30))
+      yield* Effect.scoped(Effect.gen(function*() {
+        const store = yield* open(servers.address.url)
+        const adoption = Effect.flatMap(StoreAdoption.plan(1), (plan) => StoreAdoption.adopt(plan, () => null))
+        yield* Effect.provideService(adoption, Store, store)
+      }))
+      const store = yield* open(servers.address.url)
+      const relay = yield* relayOf(store, broker)
+      yield* once(relay, ({ position }) => position > 43)
+      const republished = broker.events.slice(30)
+      assert.strictEqual(republished.length, 10)
+      assert.isTrue(
+        republished.every(({ kind, generation, version }) => kind === "created" && generation > 1 && version === 1)
+      )
+    }))
+
+  it.live("that lacks no commit is used automatically; then the old server counts as the older copy, although it still answers", () =>
+    Effect.gen(function*() {
+      const servers = yield* Server.pair
+      const broker = new MemorySink.MemoryBroker()
+      const store = yield* open(servers.address.url)
+      const relay = yield* relayOf(store, broker)
+      yield* appendTo(store, 20)
+      yield* relay.awaitPosition(20)
+      yield* servers.caughtUp
+      yield* servers.promote
+      servers.address.lead(servers.replica)
+      yield* appendTo(store, 5)
+      yield* once(relay, ({ position }) => position === 25)
+      assert.deepStrictEqual(ids(broker), expected(1, 25))
+      const [old, copy] = [yield* open(servers.primary), yield* open(servers.replica)]
+      assert.deepStrictEqual([yield* newest(old), yield* newest(copy)], [20, 25])
+      servers.address.lead(servers.primary)
+      assert.include((yield* Effect.flip(store.readLog(all))).message, "an older copy")
+    }))
+
+  it.live("that lacks a commit whose answer was lost: the process runs the transaction again (I2)", () =>
+    Effect.gen(function*() {
+      const servers = yield* Server.pair
+      const { cut, url } = yield* cuttable(servers.address.url)
+      const store = yield* open(url)
+      yield* store.ensureStreams([stateOf(tags)])
+      const owner: Owner = yield* store.takeOwnership("capture")
+      yield* store.transact(owner, tags, (tx) => tx.write([created("a")]))
+      yield* servers.caughtUp
+      yield* servers.cutOff
+      yield* servers.promote
+      const runs: Array<string> = []
+      yield* store.transact(owner, tags, (tx) =>
+        Effect.gen(function*() {
+          runs.push(`r${runs.length}`)
+          yield* tx.write([created(runs.at(-1) ?? "")])
+          // the next messages are the commit counter and then the COMMIT
+          const meanwhile = () => servers.address.lead(servers.replica)
+          if (runs.length === 1) cut({ nth: 2, delivered: true, meanwhile })
         }))
-        const store = yield* open(servers.address.url)
-        const relay = yield* relayOf(store, broker)
-        yield* once(relay, ({ position }) => position > 43)
-        const republished = broker.events.slice(30)
-        assert.strictEqual(republished.length, 10)
-        assert.isTrue(
-          republished.every(({ kind, generation, version }) => kind === "created" && generation > 1 && version === 1)
-        )
-      }),
-    180_000
-  )
+      assert.deepStrictEqual(runs, ["r0", "r1"])
+      const copy = yield* open(servers.replica)
+      assert.deepStrictEqual((yield* copy.readLog(all)).map(({ id }) => id), ["a", "r1"])
+    }))
 
-  it.live(
-    "that lacks no commit is used automatically; then the old server counts as the older copy, although it still answers",
-    () =>
-      Effect.gen(function*() {
-        const servers = yield* Server.pair
-        const broker = new MemorySink.MemoryBroker()
-        const store = yield* open(servers.address.url)
-        const relay = yield* relayOf(store, broker)
-        yield* appendTo(store, 20)
-        yield* relay.awaitPosition(20)
-        yield* servers.caughtUp
-        yield* servers.promote
-        servers.address.lead(servers.replica)
-        yield* appendTo(store, 5)
-        yield* once(relay, ({ position }) => position === 25)
-        assert.deepStrictEqual(ids(broker), expected(1, 25))
-        const [old, copy] = [yield* open(servers.primary), yield* open(servers.replica)]
-        assert.deepStrictEqual([yield* newest(old), yield* newest(copy)], [20, 25])
-        servers.address.lead(servers.primary)
-        assert.include((yield* Effect.flip(store.readLog(all))).message, "an older copy")
-      }),
-    180_000
-  )
-
-  it.live(
-    "that lacks a commit whose answer was lost: the process runs the transaction again (I2)",
-    () =>
-      Effect.gen(function*() {
-        const servers = yield* Server.pair
-        const { cut, url } = yield* cuttable(servers.address.url)
-        const store = yield* open(url)
-        yield* store.ensureStreams([stateOf(tags)])
-        const owner: Owner = yield* store.takeOwnership("capture")
-        yield* store.transact(owner, tags, (tx) => tx.write([created("a")]))
-        yield* servers.caughtUp
-        yield* servers.cutOff
-        yield* servers.promote
-        const runs: Array<string> = []
-        yield* store.transact(owner, tags, (tx) =>
-          Effect.gen(function*() {
-            runs.push(`r${runs.length}`)
-            yield* tx.write([created(runs.at(-1) ?? "")])
-            // the next messages are the commit counter and then the COMMIT
-            const meanwhile = () => servers.address.lead(servers.replica)
-            if (runs.length === 1) cut({ nth: 2, delivered: true, meanwhile })
-          }))
-        assert.deepStrictEqual(runs, ["r0", "r1"])
-        const copy = yield* open(servers.replica)
-        assert.deepStrictEqual((yield* copy.readLog(all)).map(({ id }) => id), ["a", "r1"])
-      }),
-    180_000
-  )
-
-  it.live(
-    "that lacks more than a commit whose answer was lost: the outcome is known once the right database is back (I2)",
-    () =>
-      Effect.gen(function*() {
-        const servers = yield* Server.pair
-        const { cut, url } = yield* cuttable(servers.primary)
-        const before = yield* address(url)
-        const store = yield* open(before.url)
-        yield* store.ensureStreams([stateOf(tags)])
-        const owner: Owner = yield* store.takeOwnership("capture")
-        yield* servers.caughtUp
-        yield* servers.cutOff
-        yield* store.transact(owner, tags, (tx) => tx.write([created("a")]))
-        yield* servers.promote
-        const runs: Array<string> = []
-        const writing = yield* Effect.forkChild(store.transact(owner, tags, (tx) =>
-          Effect.gen(function*() {
-            runs.push(`r${runs.length}`)
-            yield* tx.write([created(runs.at(-1) ?? "")])
-            const meanwhile = () => before.lead(servers.replica)
-            if (runs.length === 1) cut({ nth: 2, delivered: true, meanwhile })
-          })))
-        yield* Effect.repeat(store.outage, {
-          until: (outage) => outage !== null,
-          schedule: Schedule.spaced("20 millis")
-        })
-          .pipe(Effect.timeout("20 seconds"))
-        before.lead(url)
-        yield* Fiber.join(writing).pipe(Effect.timeout("20 seconds"))
-        assert.deepStrictEqual(runs, ["r0"])
-        assert.deepStrictEqual((yield* store.readLog(all)).map(({ id }) => id), ["a", "r0"])
-      }),
-    180_000
-  )
+  it.live("that lacks more than a commit whose answer was lost: the outcome is known once the right database is back (I2)", () =>
+    Effect.gen(function*() {
+      const servers = yield* Server.pair
+      const { cut, url } = yield* cuttable(servers.primary)
+      const before = yield* address(url)
+      const store = yield* open(before.url)
+      yield* store.ensureStreams([stateOf(tags)])
+      const owner: Owner = yield* store.takeOwnership("capture")
+      yield* servers.caughtUp
+      yield* servers.cutOff
+      yield* store.transact(owner, tags, (tx) => tx.write([created("a")]))
+      yield* servers.promote
+      const runs: Array<string> = []
+      const writing = yield* Effect.forkChild(store.transact(owner, tags, (tx) =>
+        Effect.gen(function*() {
+          runs.push(`r${runs.length}`)
+          yield* tx.write([created(runs.at(-1) ?? "")])
+          const meanwhile = () => before.lead(servers.replica)
+          if (runs.length === 1) cut({ nth: 2, delivered: true, meanwhile })
+        })))
+      yield* Effect.repeat(store.outage, {
+        until: (outage) => outage !== null,
+        schedule: Schedule.spaced("20 millis")
+      })
+        .pipe(Effect.timeout("20 seconds"))
+      before.lead(url)
+      yield* Fiber.join(writing).pipe(Effect.timeout("20 seconds"))
+      assert.deepStrictEqual(runs, ["r0"])
+      assert.deepStrictEqual((yield* store.readLog(all)).map(({ id }) => id), ["a", "r0"])
+    }))
 }, Server.pairMissing)

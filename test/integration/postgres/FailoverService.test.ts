@@ -48,87 +48,80 @@ const isReady = (url: string) => until("the service to be ready", ready(url), ({
 
 onServer("the service in a failover of its database", () => {
   layer(broker, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
-    it.effect(
-      `stops publishing and is not ready, with the reason, on a replica that lacks commits, until the store is adopted (seed ${Home.seed}) (X14)`,
-      () =>
-        Effect.gen(function*() {
-          const { published, sandbox, servers, settings } = yield* home
-          const service = yield* launch(settings)
-          const url = yield* service.url
-          yield* isReady(url)
-          yield* servers.caughtUp
-          yield* servers.cutOff
-          const before = (yield* published).length
-          yield* until("more to be published", published, (all) => all.length > before + 20)
-          yield* servers.promote
-          servers.address.lead(servers.replica)
-          // at first the reason may be that the connections were cut
-          yield* until("the service not to be ready because of the copy", ready(url), ({ status, text }) =>
-            status === 503 && text.includes("an older copy of the database answers"))
-          const all = yield* published
-          yield* Effect.sleep("2 seconds")
-          assert.strictEqual((yield* ready(url)).status, 503)
-          assert.strictEqual(yield* service.end("SIGTERM"), 0, service.log())
-          assert.deepStrictEqual(yield* published, all)
+    it.effect(`stops publishing and is not ready, with the reason, on a replica that lacks commits, until the store is adopted (seed ${Home.seed}) (X14)`, () =>
+      Effect.gen(function*() {
+        const { published, sandbox, servers, settings } = yield* home
+        const service = yield* launch(settings)
+        const url = yield* service.url
+        yield* isReady(url)
+        yield* servers.caughtUp
+        yield* servers.cutOff
+        const before = (yield* published).length
+        yield* until("more to be published", published, (all) => all.length > before + 20)
+        yield* servers.promote
+        servers.address.lead(servers.replica)
+        // at first the reason may be that the connections were cut
+        yield* until(
+          "the service not to be ready because of the copy",
+          ready(url),
+          ({ status, text }) => status === 503 && text.includes("an older copy of the database answers")
+        )
+        const all = yield* published
+        yield* Effect.sleep("2 seconds")
+        assert.strictEqual((yield* ready(url)).status, 503)
+        assert.strictEqual(yield* service.end("SIGTERM"), 0, service.log())
+        assert.deepStrictEqual(yield* published, all)
 
-          const next = yield* launch(settings)
-          const stopped = yield* until("the relay to stop", ready(yield* next.url), ({ text }) =>
-            text.includes("adopt"))
-          assert.strictEqual(stopped.status, 503)
-          yield* Effect.sleep("2 seconds")
-          assert.strictEqual(yield* next.end("SIGTERM"), 0, next.log())
-          assert.deepStrictEqual(yield* published, all)
+        const next = yield* launch(settings)
+        const stopped = yield* until("the relay to stop", ready(yield* next.url), ({ text }) => text.includes("adopt"))
+        assert.strictEqual(stopped.status, 503)
+        yield* Effect.sleep("2 seconds")
+        assert.strictEqual(yield* next.end("SIGTERM"), 0, next.log())
+        assert.deepStrictEqual(yield* published, all)
 
-          const { code, stderr } = yield* Effect.promise(() =>
-            runCommand(["store", "adopt", "--yes"], { ...settings, ROLLCALL_HTTP_PORT: "0" })
-          )
-          assert.strictEqual(code, 0, stderr)
-          const adopted = yield* launch(settings)
-          const last = yield* adopted.url
-          yield* isReady(last)
-          yield* sandbox.freeze
-          yield* quiet(last)
-          const { differences, events, oracle } = yield* judge(last, contentsOf(sandbox, Home.models), false)
-          assert.deepStrictEqual([differences, oracle.breaches], [[], []])
-          const republished = yield* until(
-            "all records to be published again",
-            Effect.map(published, (now) =>
-              now.filter(({ generation }) => generation > 1)),
-            (now) => now.length >= events.length
-          )
-          assert.deepStrictEqual(
-            republished.map(({ id }) => id).sort(),
-            events.map(({ id }) => id).sort()
-          )
-        }),
-      180_000
-    )
+        const { code, stderr } = yield* Effect.promise(() =>
+          runCommand(["store", "adopt", "--yes"], { ...settings, ROLLCALL_HTTP_PORT: "0" })
+        )
+        assert.strictEqual(code, 0, stderr)
+        const adopted = yield* launch(settings)
+        const last = yield* adopted.url
+        yield* isReady(last)
+        yield* sandbox.freeze
+        yield* quiet(last)
+        const { differences, events, oracle } = yield* judge(last, contentsOf(sandbox, Home.models), false)
+        assert.deepStrictEqual([differences, oracle.breaches], [[], []])
+        const republished = yield* until(
+          "all records to be published again",
+          Effect.map(published, (now) => now.filter(({ generation }) => generation > 1)),
+          (now) => now.length >= events.length
+        )
+        assert.deepStrictEqual(
+          republished.map(({ id }) => id).sort(),
+          events.map(({ id }) => id).sort()
+        )
+      }))
 
-    it.effect(
-      `continues by itself on a replica that lacks no commit (seed ${Home.seed})`,
-      () =>
-        Effect.gen(function*() {
-          const { published, sandbox, servers, settings } = yield* home
-          const service = yield* launch(settings)
-          const url = yield* service.url
-          yield* isReady(url)
-          yield* sandbox.freeze
-          yield* quiet(url)
-          // nothing is committed while the primary ends
-          yield* service.signal("SIGSTOP")
-          yield* servers.caughtUp
-          yield* servers.promote
-          servers.address.lead(servers.replica)
-          yield* service.signal("SIGCONT")
-          yield* quiet(url)
-          yield* isReady(url)
-          const { differences, events, oracle } = yield* judge(url, contentsOf(sandbox, Home.models))
-          assert.deepStrictEqual([differences, oracle.breaches], [[], []])
-          const all = yield* until("all to be published", published, (all) => all.length >= events.length)
-          assert.deepStrictEqual(all.map(({ id }) => id).sort(), events.map(({ id }) => id).sort())
-          assert.strictEqual(yield* service.end("SIGTERM"), 0)
-        }),
-      180_000
-    )
+    it.effect(`continues by itself on a replica that lacks no commit (seed ${Home.seed})`, () =>
+      Effect.gen(function*() {
+        const { published, sandbox, servers, settings } = yield* home
+        const service = yield* launch(settings)
+        const url = yield* service.url
+        yield* isReady(url)
+        yield* sandbox.freeze
+        yield* quiet(url)
+        // nothing is committed while the primary ends
+        yield* service.signal("SIGSTOP")
+        yield* servers.caughtUp
+        yield* servers.promote
+        servers.address.lead(servers.replica)
+        yield* service.signal("SIGCONT")
+        yield* quiet(url)
+        yield* isReady(url)
+        const { differences, events, oracle } = yield* judge(url, contentsOf(sandbox, Home.models))
+        assert.deepStrictEqual([differences, oracle.breaches], [[], []])
+        const all = yield* until("all to be published", published, (all) => all.length >= events.length)
+        assert.deepStrictEqual(all.map(({ id }) => id).sort(), events.map(({ id }) => id).sort())
+        assert.strictEqual(yield* service.end("SIGTERM"), 0)
+      }))
   })
 }, missing)

@@ -46,220 +46,200 @@ const fleetOf = (service: Service, until: (fleet: FleetView) => boolean) =>
 const pids = ({ items }: FleetView) => items.map(({ pid }) => pid)
 
 onServer("a fleet on PostgreSQL", () => {
-  it.live(
-    "lists all of its processes in each of them, until they end",
-    () =>
-      Effect.gen(function*() {
-        const environment = yield* settings
-        const one = yield* launch(environment)
-        yield* one.url
-        const two = yield* launch(environment)
-        const complete = ({ items }: FleetView) =>
-          items.filter(({ address }) => address !== null).length === 2 &&
-          items.reduce((sum, { shards }) => sum + shards, 0) === 64 && items.some(({ dispatches }) => dispatches)
-        const seen = [yield* fleetOf(one, complete), yield* fleetOf(two, complete)]
-        for (const [index, { items, versions }] of seen.entries()) {
-          assert.deepStrictEqual(items.map(({ address, pid }) => ({ address, pid })), [
-            { address: yield* one.url, pid: one.pid },
-            { address: yield* two.url, pid: two.pid }
-          ])
-          assert.deepStrictEqual(items.map(({ current }) => current), [index === 0, index === 1])
-          assert.deepStrictEqual(items.map(({ state }) => state), ["alive", "alive"])
-          assert.deepStrictEqual(versions, [version])
-          assert.strictEqual(items.reduce((sum, { shards }) => sum + shards, 0), 64)
-          assert.strictEqual(items.filter(({ dispatches }) => dispatches).length, 1)
-        }
-        const { stdout } = yield* Effect.promise(async () =>
-          runCommand(["fleet"], { ...environment, ROLLCALL_HTTP_PORT: new URL(await Effect.runPromise(one.url)).port })
-        )
-        assert.match(stdout, new RegExp(`alive +${version.replaceAll(".", "\\.")} .*${two.pid}`))
-
-        const doctor = yield* Effect.promise(() => runCommand(["doctor", "--json"], environment))
-        const { checks }: { checks: ReadonlyArray<CheckResult> } = JSON.parse(doctor.stdout)
-        const shown = checks.map(({ check, message, status }) => `${status} ${check}: ${message}`)
-        for (
-          const line of [
-            `ok fleet: 2 processes are running, of version ${version}`,
-            "ok clock of this machine: agrees with the database's",
-            `ok clock of process ${seen[0]!.items[1]!.id.slice(0, 8)} on ${hostname()}: agrees with the database's`
-          ]
-        ) assert.include(shown, line)
-        assert.match(
-          shown.join("\n"),
-          /ok connections: the database allows \d+; 2 processes are running and may need 26/
-        )
-
-        yield* two.end("SIGTERM")
-        assert.deepStrictEqual(pids(yield* fleetOf(one, () => true)), [one.pid])
-      }),
-    180_000
-  )
-
-  it.live(
-    "shows a process that was killed as silent, and one that continues after it was frozen as alive again",
-    () =>
-      Effect.gen(function*() {
-        const environment = yield* settings
-        const one = yield* launch(environment)
-        yield* one.url
-        const killed = yield* launch(environment)
-        yield* killed.url
-        const frozen = yield* launch(environment)
-        yield* fleetOf(one, ({ items }) => items.filter(({ address }) => address !== null).length === 3)
-        yield* frozen.signal("SIGSTOP")
-        yield* killed.end("SIGKILL")
-        // instead of waiting for ten seconds
-        yield* Server.say(
-          environment.DATABASE_URL,
-          `UPDATE rollcall.processes SET seen_at = seen_at - 11000 WHERE pid IN (${killed.pid}, ${frozen.pid})`
-        )
-        const states = ({ items }: FleetView) => new Map(items.map(({ pid, state }) => [pid, state]))
-        const stopped = states(yield* fleetOf(one, () => true))
-        assert.deepStrictEqual(
-          [one, killed, frozen].map(({ pid }) => stopped.get(pid)),
-          ["alive", "silent", "silent"]
-        )
-        yield* frozen.signal("SIGCONT")
-        const continued = states(yield* fleetOf(one, (fleet) => states(fleet).get(frozen.pid) === "alive"))
-        assert.deepStrictEqual([continued.get(killed.pid), continued.get(frozen.pid)], ["silent", "alive"])
-      }),
-    180_000
-  )
-
-  it.live(
-    "shows in every process why one of them is not ready",
-    () =>
-      Effect.gen(function*() {
-        const environment = { ...yield* settings, KAFKA_BROKERS: "127.0.0.1:9" }
-        const processes = [yield* launch(environment), yield* launch(environment)]
-        for (const process of processes) yield* process.url
-        const isCutOff = ({ problems }: FleetView["items"][number]) => problems.length > 0
-        const hasShare = ({ problems }: FleetView["items"][number]) => problems.every(({ name }) => name !== "fleet")
-        const { items } = yield* fleetOf(
-          processes[0]!,
-          ({ items }) => items.length === 2 && items.some(isCutOff) && items.every(hasShare)
-        )
-        // the relay is placed in one of them; the other one stands by
-        const publishing = items.find(isCutOff)
-        const cutOff = processes.find(({ pid }) => pid === publishing?.pid)!
-        const healthy = processes.find((process) => process !== cutOff)!
-        const [problem, ...others] = publishing?.problems ?? []
-        assert.isEmpty(others)
-        assert.match(problem?.reason ?? "", /ECONNREFUSED.*Check KAFKA_BROKERS/)
-        assert.deepStrictEqual(items.find(({ pid }) => pid === healthy.pid)?.problems, [])
-        assert.strictEqual((yield* get(healthy, "/health/ready")).status, "ready")
-        const { checks } = yield* get(cutOff, "/health/ready")
-        assert.deepInclude(checks, { ok: false, ...problem })
-      }),
-    180_000
-  )
-
-  it.live(
-    "exports the gauges of each stream and of the fleet in one process, and those of a dead process in another",
-    () =>
-      Effect.gen(function*() {
-        const url = yield* database
-        const place = Postgres.layer({ url: Redacted.make(url), name: "database" })
-        const start = (host: string) =>
-          Effect.gen(function*() {
-            const context = yield* Layer.build(
-              Layer.fresh(Layer.provideMerge(Running.server({ publishes: true }), place))
-            )
-            const { report, self } = Context.get(context, Processes)
-            yield* report({ version, host, pid: 1, address: `http://${host}`, clockOffset: null, problems: [] })
-            return {
-              self,
-              context,
-              store: Context.get(context, Store),
-              /** The values of some gauges. */
-              metrics: Effect.map(Effect.provideContext(Running.ask("/metrics"), context), ({ text }) =>
-                [...text.matchAll(
-                  /^(rollcall_(?:integrations|relay_position|relay_lag_events|fleet_processes|shards_owned|shards_unowned|build_info)(?:\{\S*)?) (\d+)$/gm
-                )]
-                  .map(([, series = "", value]) => [series, Number(value)] as const))
-            }
-          })
-        // a process at its start retires the streams that its configuration does not have
-        const [one, two] = [yield* start("one"), yield* start("two")]
-        const ids = Array.from({ length: 12 }, (_, index) => `greenhouse:${index}`)
-        for (const integration of ids) {
-          yield* Effect.provideContext(Running.stream({}, { integration, model: "ats.tag" }), one.context)
-        }
-        const [half, rest] = [captureScopes.slice(0, 32), captureScopes.slice(32)] as const
-        yield* one.store.takeOwnerships(Arr.make(half[0]!, ...half.slice(1)))
-        yield* two.store.takeOwnerships(Arr.make("delivery", ...rest))
-        yield* Effect.provideContext(Running.stream(), one.context)
-        for (const id of ["a", "b", "c"]) yield* Effect.provideContext(Running.write(id, "{}"), one.context)
-        const relay = yield* one.store.takeOwnership("relay")
-        yield* one.store.saveReaderPosition(relay, "relay", 2)
-        const owned = (scopes: ReadonlyArray<string>) =>
-          [...ids, Running.key.integration].filter((id) => scopes.includes(captureScopeOf(id))).length
-        const [ofOne, ofTwo] = [yield* one.metrics, yield* two.metrics]
-        assert.isAbove(owned(half), 0)
-        assert.isAbove(owned(rest), 0)
-        const build = (self: string) => `rollcall_build_info{version="${version}",process="${self}"}`
-        assert.sameDeepMembers(ofOne, [
-          [build(one.self), 1],
-          ["rollcall_integrations", owned(half)],
-          ["rollcall_relay_position", 2],
-          ["rollcall_relay_lag_events", 1],
-          ["rollcall_fleet_processes", 2],
-          ["rollcall_shards_owned", 32],
-          ["rollcall_shards_unowned", 0]
+  it.live("lists all of its processes in each of them, until they end", () =>
+    Effect.gen(function*() {
+      const environment = yield* settings
+      const one = yield* launch(environment)
+      yield* one.url
+      const two = yield* launch(environment)
+      const complete = ({ items }: FleetView) =>
+        items.filter(({ address }) => address !== null).length === 2 &&
+        items.reduce((sum, { shards }) => sum + shards, 0) === 64 && items.some(({ dispatches }) => dispatches)
+      const seen = [yield* fleetOf(one, complete), yield* fleetOf(two, complete)]
+      for (const [index, { items, versions }] of seen.entries()) {
+        assert.deepStrictEqual(items.map(({ address, pid }) => ({ address, pid })), [
+          { address: yield* one.url, pid: one.pid },
+          { address: yield* two.url, pid: two.pid }
         ])
-        assert.sameDeepMembers(ofTwo, [
-          [build(two.self), 1],
-          ["rollcall_integrations", owned(rest)],
-          ["rollcall_shards_owned", 32]
-        ])
+        assert.deepStrictEqual(items.map(({ current }) => current), [index === 0, index === 1])
+        assert.deepStrictEqual(items.map(({ state }) => state), ["alive", "alive"])
+        assert.deepStrictEqual(versions, [version])
+        assert.strictEqual(items.reduce((sum, { shards }) => sum + shards, 0), 64)
+        assert.strictEqual(items.filter(({ dispatches }) => dispatches).length, 1)
+      }
+      const { stdout } = yield* Effect.promise(async () =>
+        runCommand(["fleet"], { ...environment, ROLLCALL_HTTP_PORT: new URL(await Effect.runPromise(one.url)).port })
+      )
+      assert.match(stdout, new RegExp(`alive +${version.replaceAll(".", "\\.")} .*${two.pid}`))
 
-        yield* Server.say(url, `UPDATE rollcall.processes SET seen_at = seen_at - 11000 WHERE id = '${one.self}'`)
-        const alone = yield* two.metrics
-        assert.deepInclude(alone, ["rollcall_integrations", ids.length + 1])
-        assert.deepInclude(alone, ["rollcall_shards_unowned", 32])
-        assert.deepInclude(alone, ["rollcall_relay_lag_events", 1])
-        assert.deepInclude(alone, ["rollcall_fleet_processes", 1])
-      }),
-    180_000
-  )
+      const doctor = yield* Effect.promise(() => runCommand(["doctor", "--json"], environment))
+      const { checks }: { checks: ReadonlyArray<CheckResult> } = JSON.parse(doctor.stdout)
+      const shown = checks.map(({ check, message, status }) => `${status} ${check}: ${message}`)
+      for (
+        const line of [
+          `ok fleet: 2 processes are running, of version ${version}`,
+          "ok clock of this machine: agrees with the database's",
+          `ok clock of process ${seen[0]!.items[1]!.id.slice(0, 8)} on ${hostname()}: agrees with the database's`
+        ]
+      ) assert.include(shown, line)
+      assert.match(
+        shown.join("\n"),
+        /ok connections: the database allows \d+; 2 processes are running and may need 26/
+      )
 
-  it.live(
-    "keeps a user signed in who reaches another process, and ends the session in all of them (I11)",
-    () =>
-      Effect.gen(function*() {
-        const url = yield* database
-        const place = Postgres.layer({ url: Redacted.make(url), name: "database" })
-        const server = Running.server({ token: "an-operate-token-of-32-characters" })
-        const start = Effect.map(Layer.build(Layer.fresh(Layer.provideMerge(server, place))), (context) => ({
-          send: (...args: Parameters<typeof Running.send>) => Effect.provideContext(Running.send(...args), context)
-        }))
-        const [one, two] = [yield* start, yield* start]
-        const localhost = { host: "localhost:8477" }
-        const form = {
-          ...localhost,
-          origin: "http://localhost:8477",
-          "content-type": "application/x-www-form-urlencoded"
-        }
-        const { headers } = yield* one.send("POST", "/login", form, "token=an-operate-token-of-32-characters")
-        const [cookie = ""] = headers["set-cookie"]?.[0]?.split(";", 1) ?? []
-        const statusOf = ({ send }: typeof one) =>
-          Effect.map(send("GET", "/v1/fleet", { ...localhost, cookie }), ({ status }) => status)
-        assert.deepStrictEqual([yield* statusOf(one), yield* statusOf(two)], [200, 200])
-        const { rows } = yield* Server.say(url, "SELECT row_to_json(s)::text AS row FROM rollcall.sessions s")
-        assert.lengthOf(rows, 1)
-        for (const part of cookie.slice(cookie.indexOf("=") + 1).split(".")) {
-          assert.notInclude(JSON.stringify(rows), part)
-        }
-        const { status } = yield* two.send("POST", "/logout", { ...form, cookie })
-        assert.strictEqual(status, 303)
-        assert.strictEqual(yield* statusOf(two), 401)
-        yield* statusOf(one).pipe(
-          Effect.repeat({ until: (status) => status === 401, schedule: Schedule.spaced("50 millis") }),
-          Effect.timeout("2 seconds")
-        )
-        // a process that starts later knows the sessions too, but not this one
-        assert.strictEqual(yield* statusOf(yield* start), 401)
-      }),
-    180_000
-  )
+      yield* two.end("SIGTERM")
+      assert.deepStrictEqual(pids(yield* fleetOf(one, () => true)), [one.pid])
+    }))
+
+  it.live("shows a process that was killed as silent, and one that continues after it was frozen as alive again", () =>
+    Effect.gen(function*() {
+      const environment = yield* settings
+      const one = yield* launch(environment)
+      yield* one.url
+      const killed = yield* launch(environment)
+      yield* killed.url
+      const frozen = yield* launch(environment)
+      yield* fleetOf(one, ({ items }) => items.filter(({ address }) => address !== null).length === 3)
+      yield* frozen.signal("SIGSTOP")
+      yield* killed.end("SIGKILL")
+      // instead of waiting for ten seconds
+      yield* Server.say(
+        environment.DATABASE_URL,
+        `UPDATE rollcall.processes SET seen_at = seen_at - 11000 WHERE pid IN (${killed.pid}, ${frozen.pid})`
+      )
+      const states = ({ items }: FleetView) => new Map(items.map(({ pid, state }) => [pid, state]))
+      const stopped = states(yield* fleetOf(one, () => true))
+      assert.deepStrictEqual(
+        [one, killed, frozen].map(({ pid }) => stopped.get(pid)),
+        ["alive", "silent", "silent"]
+      )
+      yield* frozen.signal("SIGCONT")
+      const continued = states(yield* fleetOf(one, (fleet) => states(fleet).get(frozen.pid) === "alive"))
+      assert.deepStrictEqual([continued.get(killed.pid), continued.get(frozen.pid)], ["silent", "alive"])
+    }))
+
+  it.live("shows in every process why one of them is not ready", () =>
+    Effect.gen(function*() {
+      const environment = { ...yield* settings, KAFKA_BROKERS: "127.0.0.1:9" }
+      const processes = [yield* launch(environment), yield* launch(environment)]
+      for (const process of processes) yield* process.url
+      const isCutOff = ({ problems }: FleetView["items"][number]) => problems.length > 0
+      const hasShare = ({ problems }: FleetView["items"][number]) => problems.every(({ name }) => name !== "fleet")
+      const { items } = yield* fleetOf(
+        processes[0]!,
+        ({ items }) => items.length === 2 && items.some(isCutOff) && items.every(hasShare)
+      )
+      // the relay is placed in one of them; the other one stands by
+      const publishing = items.find(isCutOff)
+      const cutOff = processes.find(({ pid }) => pid === publishing?.pid)!
+      const healthy = processes.find((process) => process !== cutOff)!
+      const [problem, ...others] = publishing?.problems ?? []
+      assert.isEmpty(others)
+      assert.match(problem?.reason ?? "", /ECONNREFUSED.*Check KAFKA_BROKERS/)
+      assert.deepStrictEqual(items.find(({ pid }) => pid === healthy.pid)?.problems, [])
+      assert.strictEqual((yield* get(healthy, "/health/ready")).status, "ready")
+      const { checks } = yield* get(cutOff, "/health/ready")
+      assert.deepInclude(checks, { ok: false, ...problem })
+    }))
+
+  it.live("exports the gauges of each stream and of the fleet in one process, and those of a dead process in another", () =>
+    Effect.gen(function*() {
+      const url = yield* database
+      const place = Postgres.layer({ url: Redacted.make(url), name: "database" })
+      const start = (host: string) =>
+        Effect.gen(function*() {
+          const context = yield* Layer.build(
+            Layer.fresh(Layer.provideMerge(Running.server({ publishes: true }), place))
+          )
+          const { report, self } = Context.get(context, Processes)
+          yield* report({ version, host, pid: 1, address: `http://${host}`, clockOffset: null, problems: [] })
+          return {
+            self,
+            context,
+            store: Context.get(context, Store),
+            /** The values of some gauges. */
+            metrics: Effect.map(Effect.provideContext(Running.ask("/metrics"), context), ({ text }) =>
+              [...text.matchAll(
+                /^(rollcall_(?:integrations|relay_position|relay_lag_events|fleet_processes|shards_owned|shards_unowned|build_info)(?:\{\S*)?) (\d+)$/gm
+              )]
+                .map(([, series = "", value]) => [series, Number(value)] as const))
+          }
+        })
+      // a process at its start retires the streams that its configuration does not have
+      const [one, two] = [yield* start("one"), yield* start("two")]
+      const ids = Array.from({ length: 12 }, (_, index) => `greenhouse:${index}`)
+      for (const integration of ids) {
+        yield* Effect.provideContext(Running.stream({}, { integration, model: "ats.tag" }), one.context)
+      }
+      const [half, rest] = [captureScopes.slice(0, 32), captureScopes.slice(32)] as const
+      yield* one.store.takeOwnerships(Arr.make(half[0]!, ...half.slice(1)))
+      yield* two.store.takeOwnerships(Arr.make("delivery", ...rest))
+      yield* Effect.provideContext(Running.stream(), one.context)
+      for (const id of ["a", "b", "c"]) yield* Effect.provideContext(Running.write(id, "{}"), one.context)
+      const relay = yield* one.store.takeOwnership("relay")
+      yield* one.store.saveReaderPosition(relay, "relay", 2)
+      const owned = (scopes: ReadonlyArray<string>) =>
+        [...ids, Running.key.integration].filter((id) => scopes.includes(captureScopeOf(id))).length
+      const [ofOne, ofTwo] = [yield* one.metrics, yield* two.metrics]
+      assert.isAbove(owned(half), 0)
+      assert.isAbove(owned(rest), 0)
+      const build = (self: string) => `rollcall_build_info{version="${version}",process="${self}"}`
+      assert.sameDeepMembers(ofOne, [
+        [build(one.self), 1],
+        ["rollcall_integrations", owned(half)],
+        ["rollcall_relay_position", 2],
+        ["rollcall_relay_lag_events", 1],
+        ["rollcall_fleet_processes", 2],
+        ["rollcall_shards_owned", 32],
+        ["rollcall_shards_unowned", 0]
+      ])
+      assert.sameDeepMembers(ofTwo, [
+        [build(two.self), 1],
+        ["rollcall_integrations", owned(rest)],
+        ["rollcall_shards_owned", 32]
+      ])
+
+      yield* Server.say(url, `UPDATE rollcall.processes SET seen_at = seen_at - 11000 WHERE id = '${one.self}'`)
+      const alone = yield* two.metrics
+      assert.deepInclude(alone, ["rollcall_integrations", ids.length + 1])
+      assert.deepInclude(alone, ["rollcall_shards_unowned", 32])
+      assert.deepInclude(alone, ["rollcall_relay_lag_events", 1])
+      assert.deepInclude(alone, ["rollcall_fleet_processes", 1])
+    }))
+
+  it.live("keeps a user signed in who reaches another process, and ends the session in all of them (I11)", () =>
+    Effect.gen(function*() {
+      const url = yield* database
+      const place = Postgres.layer({ url: Redacted.make(url), name: "database" })
+      const server = Running.server({ token: "an-operate-token-of-32-characters" })
+      const start = Effect.map(Layer.build(Layer.fresh(Layer.provideMerge(server, place))), (context) => ({
+        send: (...args: Parameters<typeof Running.send>) => Effect.provideContext(Running.send(...args), context)
+      }))
+      const [one, two] = [yield* start, yield* start]
+      const localhost = { host: "localhost:8477" }
+      const form = {
+        ...localhost,
+        origin: "http://localhost:8477",
+        "content-type": "application/x-www-form-urlencoded"
+      }
+      const { headers } = yield* one.send("POST", "/login", form, "token=an-operate-token-of-32-characters")
+      const [cookie = ""] = headers["set-cookie"]?.[0]?.split(";", 1) ?? []
+      const statusOf = ({ send }: typeof one) =>
+        Effect.map(send("GET", "/v1/fleet", { ...localhost, cookie }), ({ status }) => status)
+      assert.deepStrictEqual([yield* statusOf(one), yield* statusOf(two)], [200, 200])
+      const { rows } = yield* Server.say(url, "SELECT row_to_json(s)::text AS row FROM rollcall.sessions s")
+      assert.lengthOf(rows, 1)
+      for (const part of cookie.slice(cookie.indexOf("=") + 1).split(".")) {
+        assert.notInclude(JSON.stringify(rows), part)
+      }
+      const { status } = yield* two.send("POST", "/logout", { ...form, cookie })
+      assert.strictEqual(status, 303)
+      assert.strictEqual(yield* statusOf(two), 401)
+      yield* statusOf(one).pipe(
+        Effect.repeat({ until: (status) => status === 401, schedule: Schedule.spaced("50 millis") }),
+        Effect.timeout("2 seconds")
+      )
+      // a process that starts later knows the sessions too, but not this one
+      assert.strictEqual(yield* statusOf(yield* start), 401)
+    }))
 })

@@ -109,21 +109,18 @@ onServer("a silent database", () => {
     }
   }
 
-  it.live(
-    "a late claim does not fence the owner that claimed after it (I10)",
-    () =>
-      Effect.gen(function*() {
-        const { proxy, sql, store } = yield* behindProxy
-        yield* sql`SELECT 1`
-        proxy.fail("frozen")
-        assert.strictEqual(reasonOf(yield* Effect.exit(store.takeOwnership("relay"))), "Unavailable")
-        proxy.heal()
-        const owner = yield* store.takeOwnership("relay")
-        yield* Effect.sleep("6 seconds")
-        yield* store.saveReaderPosition(owner, "relay", 1)
-        assert.strictEqual(owner.epoch, 1)
-      })
-  )
+  it.live("a late claim does not fence the owner that claimed after it (I10)", () =>
+    Effect.gen(function*() {
+      const { proxy, sql, store } = yield* behindProxy
+      yield* sql`SELECT 1`
+      proxy.fail("frozen")
+      assert.strictEqual(reasonOf(yield* Effect.exit(store.takeOwnership("relay"))), "Unavailable")
+      proxy.heal()
+      const owner = yield* store.takeOwnership("relay")
+      yield* Effect.sleep("6 seconds")
+      yield* store.saveReaderPosition(owner, "relay", 1)
+      assert.strictEqual(owner.epoch, 1)
+    }))
 
   it.live("a long statement has its own, longer time limit", () =>
     Effect.gen(function*() {

@@ -38,89 +38,77 @@ const running = Effect.gen(function*() {
 const required = `needs a version of Rollcall that knows schema ${later}, but this version knows schemas only up to`
 
 onServer("an update", () => {
-  it.live(
-    "that only adds to the database does not disturb a process of the version before, which can also start again",
-    () =>
-      Effect.gen(function*() {
-        const { client, environment, sandbox, service, writesOn } = yield* running
-        yield* client(migrateFurther(
-          Effect.gen(function*() {
-            const sql = yield* SqlClient
-            yield* sql`CREATE TABLE later (key bigint PRIMARY KEY)`
-            const tables = yield* sql<{ name: string }>`
-            SELECT tablename AS name FROM pg_tables WHERE schemaname = 'rollcall' AND tablename <> 'migrations' AND tablename NOT LIKE 'fleet%'`
-            assert.isAbove(tables.length, 20)
-            for (const { name } of tables) {
-              yield* sql`ALTER TABLE ${sql(name)} ADD COLUMN later text, ADD COLUMN counted bigint NOT NULL DEFAULT 0`
-            }
-          }),
-          { stops: false }
-        ))
-        yield* writesOn
-        assert.strictEqual(yield* service.end("SIGTERM"), 0, service.log())
-        const again = yield* launch(environment)
-        const url = yield* again.url
-        yield* writesOn
-        yield* sandbox.freeze
-        yield* quiet(url)
-        const { differences, oracle } = yield* judge(url, contentsOf(sandbox, Home.models))
-        assert.deepStrictEqual([differences, oracle.breaches], [[], []])
-      }),
-    180_000
-  )
-
-  it.live(
-    "that stops earlier versions ends their processes within seconds, with the reason, and without another event",
-    () =>
-      Effect.gen(function*() {
-        const { client, environment, newest, service } = yield* running
-        const migrated = yield* client(Effect.gen(function*() {
+  it.live("that only adds to the database does not disturb a process of the version before, which can also start again", () =>
+    Effect.gen(function*() {
+      const { client, environment, sandbox, service, writesOn } = yield* running
+      yield* client(migrateFurther(
+        Effect.gen(function*() {
           const sql = yield* SqlClient
-          let position = 0
-          yield* migrateFurther(
-            Effect.gen(function*() {
-              const [counter] = yield* sql<{ position: number }>`SELECT position FROM log_counter`
-              position = Number(counter?.position)
-            }),
-            { stops: true }
-          )
-          return position
-        }))
-        const since = Date.now()
-        assert.strictEqual(yield* service.ended, 1, service.log())
-        assert.isBelow(Date.now() - since, 5000)
-        assert.include(service.log(), required)
-        assert.notInclude(service.log(), "another process owns")
-        assert.strictEqual(yield* newest, migrated)
+          yield* sql`CREATE TABLE later (key bigint PRIMARY KEY)`
+          const tables = yield* sql<{ name: string }>`
+          SELECT tablename AS name FROM pg_tables WHERE schemaname = 'rollcall' AND tablename <> 'migrations' AND tablename NOT LIKE 'fleet%'`
+          assert.isAbove(tables.length, 20)
+          for (const { name } of tables) {
+            yield* sql`ALTER TABLE ${sql(name)} ADD COLUMN later text, ADD COLUMN counted bigint NOT NULL DEFAULT 0`
+          }
+        }),
+        { stops: false }
+      ))
+      yield* writesOn
+      assert.strictEqual(yield* service.end("SIGTERM"), 0, service.log())
+      const again = yield* launch(environment)
+      const url = yield* again.url
+      yield* writesOn
+      yield* sandbox.freeze
+      yield* quiet(url)
+      const { differences, oracle } = yield* judge(url, contentsOf(sandbox, Home.models))
+      assert.deepStrictEqual([differences, oracle.breaches], [[], []])
+    }))
 
-        const again = yield* launch(environment)
-        assert.strictEqual(yield* again.ended, 1, again.log())
-        assert.include(again.log(), required)
-        const doctor = yield* Effect.promise(() => runCommand(["doctor"], environment))
-        assert.include(doctor.stdout, required)
-        assert.strictEqual(yield* newest, migrated)
-      }),
-    180_000
-  )
-
-  it.live(
-    "that stops earlier versions ends a process that reads and writes nothing, too",
-    () =>
-      Effect.gen(function*() {
-        const url = yield* database
-        const service = yield* launch({
-          DATABASE_URL: url,
-          ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
-          ROLLCALL_API_KEY: "key"
-        })
-        yield* service.url
-        yield* Effect.provide(
-          migrateFurther(Effect.void, { stops: true }),
-          Postgres.client({ url: Redacted.make(url), name: "database" })
+  it.live("that stops earlier versions ends their processes within seconds, with the reason, and without another event", () =>
+    Effect.gen(function*() {
+      const { client, environment, newest, service } = yield* running
+      const migrated = yield* client(Effect.gen(function*() {
+        const sql = yield* SqlClient
+        let position = 0
+        yield* migrateFurther(
+          Effect.gen(function*() {
+            const [counter] = yield* sql<{ position: number }>`SELECT position FROM log_counter`
+            position = Number(counter?.position)
+          }),
+          { stops: true }
         )
-        assert.strictEqual(yield* service.ended, 1, service.log())
-        assert.include(service.log(), required)
-      }),
-    180_000
-  )
+        return position
+      }))
+      const since = Date.now()
+      assert.strictEqual(yield* service.ended, 1, service.log())
+      assert.isBelow(Date.now() - since, 5000)
+      assert.include(service.log(), required)
+      assert.notInclude(service.log(), "another process owns")
+      assert.strictEqual(yield* newest, migrated)
+
+      const again = yield* launch(environment)
+      assert.strictEqual(yield* again.ended, 1, again.log())
+      assert.include(again.log(), required)
+      const doctor = yield* Effect.promise(() => runCommand(["doctor"], environment))
+      assert.include(doctor.stdout, required)
+      assert.strictEqual(yield* newest, migrated)
+    }))
+
+  it.live("that stops earlier versions ends a process that reads and writes nothing, too", () =>
+    Effect.gen(function*() {
+      const url = yield* database
+      const service = yield* launch({
+        DATABASE_URL: url,
+        ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
+        ROLLCALL_API_KEY: "key"
+      })
+      yield* service.url
+      yield* Effect.provide(
+        migrateFurther(Effect.void, { stops: true }),
+        Postgres.client({ url: Redacted.make(url), name: "database" })
+      )
+      assert.strictEqual(yield* service.ended, 1, service.log())
+      assert.include(service.log(), required)
+    }))
 })

@@ -22,11 +22,10 @@ import * as Order from "effect/Order"
 import { SqlClient } from "effect/sql/SqlClient"
 import { type Lease, type Share, share, silentAfter } from "../domain/RequestShare.ts"
 import { Processes } from "./Processes.ts"
-import { CountedCommit } from "./sql/Connection.ts"
 import * as DatabaseTime from "./sql/DatabaseTime.ts"
 import { Observed } from "./sql/Health.ts"
 import { among, rowsOf } from "./sql/RowValues.ts"
-import { withRetry } from "./sql/SqlRetry.ts"
+import { CountedCommit, withRetry } from "./sql/SqlRetry.ts"
 
 export interface LeaseClaim {
   readonly account: string

@@ -176,21 +176,18 @@ const connected = (
     })
   })
 
-/** A client whose transactions are read-only. */
-export const readOnlyClient = (options: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
+/** A client whose health no other part of the process sees. */
+const clientFor = (how: Parameters<typeof connected>[2]) => (options: Options) =>
   Layer.effect(
     SqlClient.SqlClient,
-    toStoreError("open")(connected(options, Health.make(options.name), { writes: false }))
+    toStoreError("open")(connected(options, Health.make(options.name), how))
   ).pipe(Layer.provide(Reactivity.layer))
 
+/** A client whose transactions are read-only. */
+export const readOnlyClient = clientFor({ writes: false })
+
 /** A client for leases, which need not survive a failover: its commits are not tracked. */
-export const leaseClient = (options: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
-  Layer.effect(
-    SqlClient.SqlClient,
-    toStoreError("open")(
-      connected(options, Health.make(options.name), { writes: true, tracked: false, connections: leaseConnections })
-    )
-  ).pipe(Layer.provide(Reactivity.layer))
+export const leaseClient = clientFor({ writes: true, tracked: false, connections: leaseConnections })
 
 /** A client with a pool of connections, to a database that is or can become a store. */
 export const client = (options: Options): Layer.Layer<SqlClient.SqlClient | Health.Health, StoreError> =>

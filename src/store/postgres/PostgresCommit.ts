@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Connection } from "effect/sql/SqlConnection"
-import { CountedCommit } from "../sql/Connection.ts"
+import { CountedCommit } from "../sql/SqlRetry.ts"
 import { faultOf } from "../StoreFault.ts"
 import type * as CommitTracker from "./CommitTracker.ts"
 import { codeOf, isLost } from "./PostgresFault.ts"

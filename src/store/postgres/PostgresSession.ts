@@ -16,10 +16,9 @@ import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type { Acquirer, Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
-import * as SqlConnection from "../sql/Connection.ts"
 import type { Health } from "../sql/Health.ts"
 import { maxPreparedValues } from "../sql/RowValues.ts"
-import { AllowLongStatement } from "../sql/SqlRetry.ts"
+import { AllowLongStatement, connectionOf } from "../sql/SqlRetry.ts"
 import { StoreError } from "../StoreError.ts"
 import { faultOf } from "../StoreFault.ts"
 import type { CommitTracker } from "./CommitTracker.ts"
@@ -107,7 +106,7 @@ const connect = (
     return yield* timedOut(name)
   })
 
-  return SqlConnection.make((sql, params) =>
+  return connectionOf((sql, params) =>
     Effect.withFiber<ReadonlyArray<PgConnection.Row>, SqlError>((fiber) => {
       const mayBeLong = fiber.getRef(AllowLongStatement)
       const begunAt = ++shared.moment

@@ -31,12 +31,9 @@ export const make = (sql: SqlClient) => {
       ),
     /** Operators' actions, the newest first; `before`: only those with a smaller id. */
     auditLog: (limit: number, before?: number) =>
-      Effect.map(
-        sql<AuditEntry>`
-          SELECT key AS id, at, command, target, detail, actor, address FROM audit
-          WHERE ${olderThan(before)} ORDER BY key DESC LIMIT ${limit}`,
-        (rows): ReadonlyArray<AuditEntry> => rows.map((row) => ({ ...row, id: Number(row.id), at: Number(row.at) }))
-      ),
+      sql<AuditEntry>`
+        SELECT key AS id, at, command, target, detail, actor, address FROM audit
+        WHERE ${olderThan(before)} ORDER BY key DESC LIMIT ${limit}`,
     /** Adds a read to the audit log, unless it has one of the same hour, route, target, actor and address. Any process may call this. */
     recordRead: (read: AuditedRead) =>
       sql`

@@ -91,3 +91,5 @@ export const make = (sql: SqlClient) => {
 
   return { fence, replaced }
 }
+
+export type Fencing = ReturnType<typeof make>

@@ -16,7 +16,7 @@ import type { Owner } from "../State.ts"
 import * as AuditTable from "./AuditTable.ts"
 import { placeOf } from "./Checksum.ts"
 import { type ContentCipher, pendingPlace, prefix, quarantinePlace } from "./ContentCipher.ts"
-import type * as Fencing from "./Fencing.ts"
+import type { Fencing } from "./Fencing.ts"
 import * as Locks from "./Locks.ts"
 import { codec, json, type Row, type StreamRow } from "./Rows.ts"
 import { AllowLongStatement } from "./SqlRetry.ts"
@@ -84,7 +84,7 @@ interface QuarantinedPlace {
 export const make = (
   sql: SqlClient,
   cipher: ContentCipher,
-  { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">
+  { fence }: Fencing
 ) => {
   const locks = Locks.make(sql)
   const mayContain = textSearch(sql, cipher)

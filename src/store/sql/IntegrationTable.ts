@@ -5,7 +5,7 @@ import type { OperatorAction } from "../Operators.ts"
 import type { IntegrationState, Owner } from "../State.ts"
 import type { StoreError } from "../StoreError.ts"
 import * as AuditTable from "./AuditTable.ts"
-import type * as Fencing from "./Fencing.ts"
+import type { Fencing } from "./Fencing.ts"
 import { activeAccount, parseState } from "./Rows.ts"
 import type { Signals } from "./Signals.ts"
 
@@ -23,7 +23,7 @@ export const toIntegration = ({ id, state }: IntegrationRow): Effect.Effect<Inte
 
 export const make = (
   sql: SqlClient,
-  { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">,
+  { fence }: Fencing,
   signals: Signals["Service"]
 ) => {
   const account = activeAccount(sql)

@@ -10,7 +10,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { EventPlace, EventPlaces, Publication } from "../EventLog.ts"
 import type { Owner } from "../State.ts"
 import * as DatabaseTime from "./DatabaseTime.ts"
-import type * as Fencing from "./Fencing.ts"
+import type { Fencing } from "./Fencing.ts"
 
 /** Topic, partition, offset of the first message, and the positions: the first one, then the difference to the one before. */
 type Encoded = readonly [topic: string, partition: number, offset: number, ...differences: ReadonlyArray<number>]
@@ -36,7 +36,7 @@ const find = (places: ReadonlyArray<Encoded>, wanted: number): Omit<EventPlace, 
 /** Rows that one statement of `prunePlaces` looks at. */
 const span = 1_000
 
-export const make = (sql: SqlClient, { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">) => {
+export const make = (sql: SqlClient, { fence }: Fencing) => {
   const time = DatabaseTime.make(sql)
   /** A step of an open transaction. The batch of a commit whose response was lost is recorded twice. */
   const record = (position: number, { at, places }: Publication) =>
@@ -63,7 +63,7 @@ export const make = (sql: SqlClient, { fence }: Pick<ReturnType<typeof Fencing.m
         Effect.map(
           sql<{ position: number }>`
             SELECT position FROM readers WHERE abs(needed_at - ${now}) < ${within}`,
-          Arr.map(({ position }) => Number(position))
+          Arr.map(({ position }) => position)
         )),
     /** `published`: where the events of the batch that ends at `position` are in the sink; null or absent if that is not known. */
     saveReaderPosition: (owner: Owner, reader: string, position: number, published: Publication | null = null) =>

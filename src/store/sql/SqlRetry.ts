@@ -1,5 +1,5 @@
 /**
- * Runs database work: retries it if that may help, and converts database errors to `StoreError`.
+ * Runs database work: its connection, retries where they may help, and the conversion of database errors to `StoreError`.
  *
  * Gotchas
  * - The database's own message stays in `cause`; `StoreError.message` never repeats it   (I11)
@@ -7,9 +7,12 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import type { Connection } from "effect/sql/SqlConnection"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import * as Stream from "effect/Stream"
 import { type Operation, StoreError, Unavailable } from "../StoreError.ts"
 import { type FaultKind, faultOf } from "../StoreFault.ts"
+import type { Row } from "./Rows.ts"
 
 /** Ten attempts within about five seconds: that outlasts a transaction of another process, which takes milliseconds. */
 const backoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 9 }))
@@ -18,6 +21,9 @@ const backoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedu
 export const AllowLongStatement = Context.Reference<boolean>("rollcall/store/AllowLongStatement", {
   defaultValue: () => false
 })
+
+/** False for a transaction whose loss in a failover would lose no data: the database that lacks it is not an older copy. */
+export const CountedCommit = Context.Reference<boolean>("rollcall/store/CountedCommit", { defaultValue: () => true })
 
 /** These faults occur after a long wait, and a retry would wait as long again. The caller gets the error at once. */
 const notRetried: ReadonlySet<FaultKind | undefined> = new Set(["silent", "poolExhausted"])
@@ -91,3 +97,24 @@ export const convertEach = <S extends { readonly [K in keyof S]: Work | ((...arg
         : (...args: Array<never>) => convert(name)(operation(...args))
     ])
   ) as Converted<S>
+
+/**
+ * The connection of a `SqlClient` over one function that runs a statement. All rows of a statement are in memory at once, even for `stream`.
+ * `values` needs columns with different names.
+ */
+export const connectionOf = (
+  run: (sql: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>
+): Connection => {
+  const rows: Connection["execute"] = (sql, params, transformRows) =>
+    transformRows === undefined ? run(sql, params) : Effect.map(run(sql, params), transformRows)
+  const values: Connection["executeValues"] = (sql, params) =>
+    Effect.map(run(sql, params), (all) => all.map((row) => Object.values(row)))
+  return {
+    execute: rows,
+    executeUnprepared: rows,
+    executeRaw: run,
+    executeValues: values,
+    executeValuesUnprepared: values,
+    executeStream: (sql, params, transformRows) => Stream.fromIterableEffect(rows(sql, params, transformRows))
+  }
+}

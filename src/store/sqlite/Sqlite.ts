@@ -21,12 +21,11 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
-import * as SqlConnection from "../sql/Connection.ts"
 import * as Health from "../sql/Health.ts"
 import * as Ports from "../sql/Ports.ts"
 import type { Row } from "../sql/Rows.ts"
 import { ManyRows } from "../sql/RowValues.ts"
-import { AllowLongStatement, toStoreError, withRetry } from "../sql/SqlRetry.ts"
+import { AllowLongStatement, connectionOf, toStoreError, withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError, StoreInUse } from "../StoreError.ts"
 import { begin, type Session, type StatementResult } from "./SqliteDriver.ts"
 import * as SqliteDriver from "./SqliteDriver.ts"
@@ -101,7 +100,7 @@ const connect = (
   health: Health.Health["Service"]
 ): Connection => {
   const checkFile = StoreFile.checkOf(file)
-  return SqlConnection.make((sql, params) =>
+  return connectionOf((sql, params) =>
     Effect.flatMap(AllowLongStatement, (mayBeLong) => {
       const [rows] = params
       const isMany = params.length === 1 && rows instanceof ManyRows

@@ -14,7 +14,7 @@ import type { Owner, StreamCounts, StreamQuery, StreamState } from "../../State.
 import { incompatible, type StoreError } from "../../StoreError.ts"
 import type { ContentCipher } from "../ContentCipher.ts"
 import type { EventTable } from "../EventTable.ts"
-import type * as Fencing from "../Fencing.ts"
+import type { Fencing } from "../Fencing.ts"
 import { listRuns } from "../HistoryTable.ts"
 import * as Locks from "../Locks.ts"
 import { inBatches, rowsPerStatement, type StreamRow, toState, toStates } from "../Rows.ts"
@@ -74,7 +74,7 @@ export const make = (
   sql: SqlClient,
   log: EventTable,
   cipher: ContentCipher,
-  { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">
+  { fence }: Fencing
 ) => {
   const locks = Locks.make(sql)
   const is = isStream(sql)

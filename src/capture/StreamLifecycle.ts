@@ -109,8 +109,9 @@ export const afterFailure = (
   error: SourceError | RunAborted,
   now: number
 ): StreamState => {
-  const reason = error._tag === "RunAborted" ? error.blocks : blockReasons[error.reason._tag]
-  const logUrl = error._tag === "RunAborted" ? undefined : error.reason.logUrl
+  const { code, logUrl, reason } = error._tag === "RunAborted"
+    ? { reason: error.blocks, code: null, logUrl: undefined }
+    : { ...error.reason, reason: blockReasons[error.reason._tag] }
   const log = logUrl === undefined ? {} : { logUrl }
   if (reason === undefined) {
     const { count = 0, since = now } = state.failing ?? {}
@@ -121,7 +122,7 @@ export const afterFailure = (
     failing: null,
     blocked: {
       reason,
-      code: error._tag === "RunAborted" ? null : error.reason.code,
+      code,
       message: error.message,
       since: state.blocked?.reason === reason ? state.blocked.since : now,
       ...log

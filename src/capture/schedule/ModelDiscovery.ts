@@ -108,21 +108,21 @@ const discoveredFrom = (
   }
 }
 
-/** Why a category is not available. `refused`: the same request fails again until someone changes the account or the API. */
+/** Why a category is not available. */
 interface Unavailable {
   readonly category: Category
   readonly why: string
+  /** The same request fails again until someone changes the account or the API. A wrong key does not count: it can be replaced. */
   readonly refused: boolean
   /** The API refuses the account's key. The streams of the account log that, in one line for all of them. */
   readonly isKeyWrong: boolean
 }
 
-const isWrongKey = (error: SourceError | Invalid): boolean =>
-  error._tag === "SourceError" && error.reason._tag === "Unauthorized"
-
-/** A wrong key does not count, because it can be replaced while the process runs. */
-const isRefusal = (error: SourceError | Invalid): boolean =>
-  error._tag === "SourceError" && !error.reason.retryable && !isWrongKey(error)
+const unavailable = (category: Category, error: SourceError | Invalid): Unavailable => {
+  const isKeyWrong = error._tag === "SourceError" && error.reason._tag === "Unauthorized"
+  const refused = error._tag === "SourceError" && !error.reason.retryable && !isKeyWrong
+  return { category, why: error.message, refused, isKeyWrong }
+}
 
 interface CatalogRequest {
   readonly account: string
@@ -144,25 +144,17 @@ const fetchCatalog = Effect.fnUntraced(function*({ account, onFailure, timeout, 
       priority: "poll"
     }).pipe(
       Effect.map(({ tools }) => tools),
-      Effect.mapError((error) => ({
-        category,
-        why: error.message,
-        refused: isRefusal(error),
-        isKeyWrong: isWrongKey(error)
-      })),
+      Effect.mapError((error) => unavailable(category, error)),
       Effect.timeoutOrElse({
         duration: timeout,
-        orElse: () =>
-          Effect.fail({
-            category,
-            why: `no complete response within ${Duration.format(timeout)}`,
-            refused: false,
-            isKeyWrong: false
-          })
+        orElse: () => {
+          const why = `no complete response within ${Duration.format(timeout)}`
+          return Effect.fail({ category, why, refused: false, isKeyWrong: false })
+        }
       }),
-      Effect.catch((unavailable) => {
-        if (unavailable.refused) refused.push(category)
-        return Effect.as(onFailure(unavailable), null)
+      Effect.catch((failure) => {
+        if (failure.refused) refused.push(category)
+        return Effect.as(onFailure(failure), null)
       })
     )
   const catalog: ToolCatalog = yield* Effect.all({

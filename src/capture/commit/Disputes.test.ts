@@ -8,9 +8,7 @@ import { Forbidden, Rejected, Unsupported } from "../../source/Source.ts"
 describe("Disputes", () => {
   it.effect("a refetch decides if a run reads a record twice with the older copy second, so that B → A → B is never published (P3)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", title: "A" })
-      yield* rig.put({ id: "b", title: "other" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", title: "A" }, { id: "b", title: "other" })
       const older = structuredClone(rig.api.rows.get("a")!.row)
       yield* rig.wait("1 minute")
       yield* rig.put({ id: "a", title: "B" })
@@ -48,8 +46,7 @@ describe("Disputes", () => {
   it.effect("an old copy of an earlier delete that is followed by a copy of the restored record restores no record (P3, D9)", () =>
     scenario(function*(rig) {
       for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
-      yield* rig.put({ id: "r", title: "x" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "r", title: "x" })
       const copies: Array<unknown> = []
       for (const change of [rig.flag("r"), rig.put({ id: "r", title: "x" }), rig.flag("r")]) {
         yield* rig.wait("1 minute")
@@ -85,8 +82,7 @@ describe("Disputes", () => {
   it.effect("an old copy of a record whose pending state has no timestamp is disputed (P3, W7)", () =>
     scenario(function*(rig) {
       for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
-      yield* rig.put({ id: "r", title: "first", color: "red" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "r", title: "first", color: "red" })
       const older = rig.api.rows.get("r")!.row
       yield* rig.wait("1 minute")
       yield* rig.change({ id: "r", title: null, color: "red" })
@@ -119,9 +115,7 @@ describe("Disputes", () => {
 
   it.effect("an old live copy of a deleted record leaves no pending row if the refetch finds the record absent (P3)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", title: "A" })
-      yield* rig.put({ id: "b" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", title: "A" }, { id: "b" })
       const live = structuredClone(rig.api.rows.get("a")!.row)
       yield* rig.wait("1 minute")
       yield* rig.flag("a")
@@ -137,8 +131,7 @@ describe("Disputes", () => {
   it.effect("an old copy of a record that was absent and came back is disputed, and only the refetched copy is restored (P3, D9)", () =>
     scenario(function*(rig) {
       for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
-      yield* rig.put({ id: "r", title: "old" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "r", title: "old" })
       const old = structuredClone(rig.api.rows.get("r")!.row)
       yield* rig.wait("1 minute")
       yield* rig.change({ id: "r", title: "edited" })
@@ -158,9 +151,7 @@ describe("Disputes", () => {
 
   it.effect("a dispute about a record that is gone is resolved after a poll without rows too, with controls from the last sweep (P3)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", title: "A" })
-      yield* rig.put({ id: "b" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", title: "A" }, { id: "b" })
       const live = structuredClone(rig.api.rows.get("a")!.row)
       yield* rig.wait("20 minutes")
       yield* rig.flag("a")
@@ -204,9 +195,7 @@ describe("Disputes", () => {
   ) {
     it.effect(`a refetch rejected with ${name} decides nothing, and the stream is read normally (D12, P3)`, () =>
       scenario(function*(rig) {
-        yield* rig.put({ id: "a", title: "A" })
-        yield* rig.put({ id: "b", title: "B" })
-        yield* rig.sweep
+        yield* rig.fill({ id: "a", title: "A" }, { id: "b", title: "B" })
         const older = structuredClone(rig.api.rows.get("a")!.row)
         yield* rig.wait("1 minute")
         yield* rig.put({ id: "a", title: "A2" })
@@ -223,9 +212,7 @@ describe("Disputes", () => {
 
   it.effect("if refetches are rejected, a dispute ends when a later run shows a newer copy (P3)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", title: "A" })
-      yield* rig.put({ id: "b", title: "B" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", title: "A" }, { id: "b", title: "B" })
       const older = structuredClone(rig.api.rows.get("a")!.row)
       const showing = (...copies: ReadonlyArray<unknown>) => {
         rig.api.intercept = (request, answer) => ({

@@ -196,8 +196,7 @@ describe("random histories", () => {
         const memory = new Map<string, Row>()
         const histories = remembering(rig.api)
         rig.api.pageSize = 1
-        for (const id of ["a", "b"]) yield* rig.put({ id, title: "x", source: "s" })
-        yield* rig.sweep
+        yield* rig.fill(...["a", "b"].map((id) => ({ id, title: "x", source: "s" })))
         let watermark = (yield* rig.state).watermark!
         for (const step of steps) {
           yield* apply(rig, step, memory)

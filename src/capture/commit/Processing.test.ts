@@ -9,8 +9,7 @@ import { Store } from "../../store/Store.ts"
 describe("Processing", () => {
   it.effect("heads with hashes of an older normalizer are hashed again: only a real change is published (S3, V1, V2)", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b"]) yield* rig.put({ id, title: "x" })
-      yield* rig.sweep
+      yield* rig.fill(...["a", "b"].map((id) => ({ id, title: "x" })))
       const store = yield* Store
       yield* store.transact(
         rig.stream.owner,
@@ -38,8 +37,7 @@ describe("Processing", () => {
         redact: { "/title": "hash", "/source": "drop", "/remote_deleted_at": "drop" },
         key: "k"
       })
-      for (const id of ["a", "b"]) yield* rig.put({ id, title: "secret", source: "s" })
-      yield* rig.sweep
+      yield* rig.fill(...["a", "b"].map((id) => ({ id, title: "secret", source: "s" })))
       const later = rigWith(rig, redacted)
       yield* rig.wait("1 minute")
       yield* later.sweep
@@ -68,8 +66,7 @@ describe("Processing", () => {
     it.effect(`switching off ${rule} publishes and holds nothing, and the next change contains the value (V1)`, () =>
       scenario(function*(rig) {
         const ids = Array.from({ length: 12 }, (_, index) => `r${index}`)
-        for (const id of ids) yield* rig.put({ id, ...row })
-        yield* rig.sweep
+        yield* rig.fill(...ids.map((id) => ({ id, ...row })))
         const later = rigWith(rig, byRules({ remoteData: "track" }))
         yield* rig.wait("1 minute")
         yield* later.poll
@@ -96,8 +93,7 @@ describe("Processing", () => {
 
   it.effect("rules that change twice publish nothing for a record that was not read in between (V1)", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b"]) yield* rig.put({ id, ...row })
-      yield* rig.sweep
+      yield* rig.fill(...["a", "b"].map((id) => ({ id, ...row })))
       yield* rig.wait("20 minutes")
       yield* rig.put({ id: "b", ...changed })
       yield* rigWith(rig, byRules({ redact: { "/title": "drop", "/source": "drop" } })).poll
@@ -125,8 +121,7 @@ describe("Processing", () => {
 
   it.effect("hashes of another key cannot be compared, so switching redaction off is a change (V1)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", ...row })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", ...row })
       yield* rigWith(rig, byRules({ key: "another" })).sweep
       const [created, updated] = yield* rig.events
       assert.deepStrictEqual(JSON.parse(updated!.changes), [

@@ -56,8 +56,7 @@ describe("the history of a stream's runs", () => {
 
   it.effect("counts the polls that found nothing new, and says between which runs they were", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", outcome: "PENDING" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", outcome: "PENDING" })
       // the overlap still covers the record
       for (let polls = 0; polls < 8; polls++) {
         yield* rig.wait("1 minute")
@@ -89,8 +88,7 @@ describe("the history of a stream's runs", () => {
 
   it.effect("has a poll whose last page is empty, if an earlier one was not", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "zero", outcome: "PENDING" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "zero", outcome: "PENDING" })
       yield* rig.wait("30 minutes")
       yield* rig.poll
       yield* rig.poll

@@ -113,8 +113,7 @@ describe("candidates of random application histories", () => {
     [Schema.Array(Step)],
     ([steps]) =>
       scenario(function*(rig) {
-        yield* rig.put({ id: "control", candidate: null })
-        yield* rig.sweep
+        yield* rig.fill({ id: "control", candidate: null })
         for (const step of steps) {
           yield* rig.wait("1 minute")
           yield* apply(rig, step)

@@ -259,8 +259,7 @@ describe("candidates", () => {
 
   it.effect("are old if they or their application are old, and silent if the backfill is silent", () => {
     const steps = Effect.fnUntraced(function*(rig: Rig) {
-      yield* rig.put({ id: "a", candidate: shown("c", "1", 0, { remote_created_at: "2020-01-01T00:00:00.000Z" }) })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", candidate: shown("c", "1", 0, { remote_created_at: "2020-01-01T00:00:00.000Z" }) })
       yield* rig.wait("1 hour")
       const today = { remote_created_at: at(60) }
       yield* rig.put({ id: "found", candidate: shown("late", "1", 60, today) })
@@ -316,8 +315,7 @@ describe("candidates", () => {
 
   it.effect("are redacted by their own rules and by those of the application", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", candidate: shown("c", "1", 0, { company: "x", source: "y" }) })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", candidate: shown("c", "1", 0, { company: "x", source: "y" }) })
       const [record] = (yield* (yield* Store).records(candidates, null, 10)).records
       const { company, source, title } = JSON.parse(record!.content)
       assert.deepStrictEqual({ company, source, title }, { company: undefined, source: undefined, title: "1" })

@@ -93,7 +93,7 @@ describe("Scope", () => {
       yield* switchedOff(rig, ids.slice(0, 10))
       yield* rig.wait("1 day")
       // One record is already in the hold; the other shows the switched-off field for the first time.
-      for (const id of [ids[0]!, ids[15]!]) yield* rig.change(row(id, { title: null, outcome: "HIRED" }))
+      yield* rig.change(...[ids[0]!, ids[15]!].map((id) => row(id, { title: null, outcome: "HIRED" })))
       for (const id of [ids[0]!, ids[15]!]) {
         const event = (yield* rig.events).findLast((entry) => entry.id === id)!
         assert.deepStrictEqual(JSON.parse(event.changes), [{ path: "/outcome", before: "PENDING", after: "HIRED" }])

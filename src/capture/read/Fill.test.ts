@@ -21,8 +21,7 @@ const filling = { backfill: "fill" } as const
 describe("a silent backfill", () => {
   it.effect("publishes nothing and stores its records as version 1, on which later changes follow", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "1" })
-      yield* rig.sweep
+      yield* rig.fill(...["a", "b", "c"].map((id) => ({ id, title: "1" })))
       assert.deepStrictEqual(yield* rig.events, [])
       assert.deepStrictEqual(yield* recordsOf(rig), { a: 1, b: 1, c: 1 })
       assert.strictEqual((yield* (yield* Store).logRange).newest, 3)
@@ -48,8 +47,7 @@ describe("a silent backfill", () => {
 
   it.effect("also stores an old record that it missed silently, whichever run finds it (B1)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", title: "1" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", title: "1" })
       yield* rig.wait("1 hour")
       yield* rig.put({ id: "old", title: "1" })
       yield* rig.put({ id: "hired", title: "1", remote_created_at: "2026-03-01T13:00:00.000Z" })

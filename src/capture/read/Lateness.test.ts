@@ -16,8 +16,7 @@ const pollFor = (rig: Rig, count: number) =>
 
 /** A stream that is backfilled and polled. */
 const goLive = Effect.fnUntraced(function*(rig: Rig) {
-  yield* rig.put({ id: "zero", title: "x" })
-  yield* rig.sweep
+  yield* rig.fill({ id: "zero", title: "x" })
   yield* pollFor(rig, 10)
 })
 
@@ -125,8 +124,7 @@ describe("lateness", () => {
   it.effect("an old record found late does not extend the overlap (W13, B1)", () =>
     scenario(function*(rig) {
       yield* goLive(rig)
-      yield* rig.put({ id: "old", changed_at: "2025-03-01T00:00:00.000Z" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "old", changed_at: "2025-03-01T00:00:00.000Z" })
       assert.strictEqual((yield* rig.state).overlap, minutes(5))
     }))
 

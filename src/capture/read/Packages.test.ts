@@ -19,9 +19,7 @@ describe("assessment packages", () => {
   it.effect("packages of the first run are old, later ones are new, and no package is requested by id", () =>
     scenario(function*(rig) {
       yield* rig.backfill({ id: "a", name: "Typing" })
-      yield* rig.put({ id: "b", name: "Logic" })
-      yield* rig.put({ id: "a", name: "Typing fast" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "b", name: "Logic" }, { id: "a", name: "Typing fast" })
       const events = yield* rig.events
       assert.deepStrictEqual(
         events.map(({ id, kind, origin, version }) => [id, kind, version, origin]),
@@ -32,8 +30,7 @@ describe("assessment packages", () => {
 
   it.effect("a package that a run shows twice, with different contents, is published once a later run shows it once (P3)", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b", "c", "d", "e"]) yield* rig.put({ id, name: "1" })
-      yield* rig.sweep
+      yield* rig.fill(...["a", "b", "c", "d", "e"].map((id) => ({ id, name: "1" })))
       const { intercept } = rig.api
       rig.api.intercept = (_, answer) => ({ ...answer, results: [...plainRows(rig.api), { id: "a", name: "2" }] })
       yield* rig.wait("1 minute")
@@ -50,8 +47,7 @@ describe("assessment packages", () => {
 
   it.effect("each complete run moves the watermark by the server's clock (I6)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a" })
       const first = yield* rig.state
       rig.api.skew = 3_000
       yield* rig.wait("1 minute")
@@ -65,8 +61,7 @@ describe("assessment packages", () => {
 
   it.effect("two complete runs, spaced in time, confirm that a package is gone, and a run that reads it cancels the absence (D2)", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b", "c"]) yield* rig.put({ id })
-      yield* rig.sweep
+      yield* rig.fill(...["a", "b", "c"].map((id) => ({ id })))
       rig.api.vanish("a")
       rig.api.vanish("b")
       for (let minute = 0; minute < 2; minute++) {

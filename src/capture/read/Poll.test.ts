@@ -25,8 +25,7 @@ const putOnThreePages = Effect.fnUntraced(function*(rig: Rig) {
 describe("Poll", () => {
   it.effect("a row updated after its page was read is published once, by the next poll (W1)", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b", "c"]) yield* rig.put({ id, outcome: "PENDING" })
-      yield* rig.sweep
+      yield* rig.fill(...["a", "b", "c"].map((id) => ({ id, outcome: "PENDING" })))
       rig.api.pageSize = 1
       yield* rig.wait("1 minute")
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, outcome: "DECLINED" })
@@ -54,8 +53,7 @@ describe("Poll", () => {
 
   it.effect("rows with the same timestamp on both sides of a page boundary and of a poll boundary are all read (W2, W8)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "zero" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "zero" })
       rig.api.pageSize = 2
       yield* rig.wait("1 minute")
       yield* rig.change(...["a", "b", "c"].map((id) => ({ id })))
@@ -67,8 +65,7 @@ describe("Poll", () => {
 
   it.effect("a record that becomes visible after its own timestamp is found thanks to the overlap (W3)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "zero" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "zero" })
       yield* rig.put({ id: "late" }, { visibleAfter: 4 * minute })
       for (let i = 0; i < 6; i++) {
         yield* rig.wait("1 minute")
@@ -81,8 +78,7 @@ describe("Poll", () => {
     it.effect(`a client clock that is off by ${-skew / 1000} s loses no change (W4)`, () =>
       scenario(function*(rig) {
         rig.api.skew = skew
-        yield* rig.put({ id: "zero" })
-        yield* rig.sweep
+        yield* rig.fill({ id: "zero" })
         for (let i = 0; i < 12; i++) {
           yield* rig.wait("1 minute")
           yield* rig.change({ id: `r${i}` })
@@ -95,8 +91,7 @@ describe("Poll", () => {
 
   it.effect("a record that shifting pages hide from the first poll after three days of downtime is found by the second (W6, P1)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "zero" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "zero" })
       yield* rig.wait("1 day")
       for (const id of ["a", "b", "c", "d"]) yield* rig.put({ id })
       yield* rig.wait("2 days")
@@ -113,8 +108,7 @@ describe("Poll", () => {
 
   it.effect("complete_to does not pass a record that shifting pages hide from the first two polls after a day of downtime (P1, W6)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "zero" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "zero" })
       for (let polls = 0; polls < 2; polls++) {
         yield* rig.wait("1 hour")
         yield* rig.poll
@@ -144,8 +138,7 @@ describe("Poll", () => {
 
   it.effect("the watermark of a list that moves during every poll moves with every second poll (P1, I6)", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b", "c"]) yield* rig.put({ id })
-      yield* rig.sweep
+      yield* rig.fill(...["a", "b", "c"].map((id) => ({ id })))
       rig.api.pageSize = 2
       const watermarks: Array<number> = []
       for (let i = 1; i <= 4; i++) {
@@ -173,8 +166,7 @@ describe("Poll", () => {
 
   it.effect("a cursor that repeats aborts the run, and the watermark stays (P4)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a" })
       const before = yield* rig.state
       yield* rig.wait("1 minute")
       rig.api.intercept = (_, answer) => ({ ...answer, next: "0" })
@@ -185,8 +177,7 @@ describe("Poll", () => {
 
   it.effect("a list that never ends aborts the run although every cursor is new (P4)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a" })
       let count = 0
       rig.api.intercept = (_, answer) => ({ ...answer, results: [], next: `c${count++}` })
       assert.include(String(yield* Effect.flip(rig.poll)), "no new row")
@@ -195,8 +186,7 @@ describe("Poll", () => {
 
   it.effect("records whose ids UTF-8 cannot encode are quarantined instead of published repeatedly (S1)", () =>
     scenario(function*(rig) {
-      for (const id of ["a\ud800", "a\ud801", "b"]) yield* rig.put({ id })
-      yield* rig.sweep
+      yield* rig.fill(...["a\ud800", "a\ud801", "b"].map((id) => ({ id })))
       yield* rig.poll
       yield* rig.poll
       assert.deepStrictEqual((yield* rig.events).map(({ id, kind }) => `${id} ${kind}`), ["b created"])
@@ -228,8 +218,7 @@ describe("Poll", () => {
 
   it.effect("an interrupted run keeps the watermark, and its committed changes are neither lost nor repeated", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "zero" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "zero" })
       const before = yield* rig.state
       yield* rig.wait("1 minute")
       for (const id of ["a", "b", "c"]) yield* rig.put({ id })
@@ -263,9 +252,7 @@ describe("Poll", () => {
 
   it.effect("a record that does not match the schema is published, and counted by model and path (S1)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", outcome: 7, job: { id: "j", name: { de: "Ada" } } })
-      yield* rig.put({ id: "b", outcome: "PENDING" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", outcome: 7, job: { id: "j", name: { de: "Ada" } } }, { id: "b", outcome: "PENDING" })
       yield* rig.wait("1 minute")
       yield* rig.change({ id: "a", outcome: 8, job: { id: "j", name: { de: "Ada" } } })
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
@@ -303,8 +290,7 @@ describe("Poll", () => {
 
   it.effect("a different order of rows and pages has no effect (P8)", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b", "c", "d"]) yield* rig.put({ id, title: id })
-      yield* rig.sweep
+      yield* rig.fill(...["a", "b", "c", "d"].map((id) => ({ id, title: id })))
       rig.api.pageSize = 2
       const rows = [...rig.api.rows].reverse()
       rig.api.rows.clear()

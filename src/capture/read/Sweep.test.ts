@@ -108,8 +108,7 @@ describe("Sweep", () => {
 
   it.effect("a change on a path that updated_after does not react to is found by the sweep (N1)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", job: { id: "J", name: "Cook" } })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", job: { id: "J", name: "Cook" } })
       for (let i = 0; i < 2; i++) {
         yield* rig.wait("1 hour")
         yield* rig.poll

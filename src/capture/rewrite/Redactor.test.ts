@@ -59,8 +59,7 @@ const fill = Effect.fnUntraced(function*(rig: Rig, count: number) {
     contact: { mail: "secret@example.com" },
     outcome: "PENDING"
   })
-  for (const id of ids) yield* rig.put(row(id, "1"))
-  yield* rig.sweep
+  yield* rig.fill(...ids.map((id) => row(id, "1")))
   yield* rig.wait("10 minutes")
   for (const id of ids) yield* rig.put(row(id, "2"))
   rig.api.intercept = (_, page) => ({
@@ -164,8 +163,7 @@ describe("content that was stored before a rule was added", () => {
 
   it.effect("loses transitions whose path is redacted, and keeps the others", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a", outcome: "PENDING", current_stage_id: "1" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", outcome: "PENDING", current_stage_id: "1" })
       yield* rig.wait("10 minutes")
       yield* rig.change({ id: "a", outcome: "HIRED", current_stage_id: "2" })
       const names = Effect.map(
@@ -185,8 +183,7 @@ describe("content that was stored before a rule was added", () => {
         ? Processing.make(model, { ...source, key: "k" })
         : Processing.make("ats.candidate", { remoteData: "drop", redact: {}, key: "k", source })
     return scenario(function*(rig) {
-      yield* rig.put({ id: "a", candidate: { id: "c", first_name: "secret", tags: [] } })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", candidate: { id: "c", first_name: "secret", tags: [] } })
       yield* redactStored(owning(rig.stream.owner), processingOf)
       assert.isNull(yield* find("secret"))
       const processing = processingOf({ model: "ats.application" })
@@ -333,8 +330,7 @@ describe("content that was stored before a rule was added", () => {
   it.effect("is redacted in the other streams if a row of one stream is damaged", () => {
     const rules = { remoteData: "drop", redact: { "/first_name": "drop" }, key: "k" } as const
     return scenario(function*(rig) {
-      yield* rig.put({ id: "a", candidate: { id: "c", first_name: "secret", tags: [] } })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a", candidate: { id: "c", first_name: "secret", tags: [] } })
       const sql = yield* SqlClient
       yield* sql`UPDATE events SET content = replace(content, 'secret', 'Secret') WHERE position = 1`
       const all = redactStored(

@@ -26,8 +26,7 @@ const partsUntilFailure = Effect.fnUntraced(function*(
 describe("A sweep that is interrupted after each page", () => {
   it.effect("is aborted by a pagination loop, although each part is shorter than the loop (P4)", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b", "c", "d", "e"]) yield* rig.put({ id })
-      yield* rig.sweep
+      yield* rig.fill(...["a", "b", "c", "d", "e"].map((id) => ({ id })))
       rig.api.pageSize = 1
       rig.api.intercept = (_, answer) => ({ ...answer, next: answer.next ?? "1" })
       const { error, parts } = yield* partsUntilFailure(rig, 50)
@@ -41,8 +40,7 @@ describe("A sweep that is interrupted after each page", () => {
 
   it.effect("is aborted by a list that never ends, although each part has few pages (P4)", () =>
     scenario(function*(rig) {
-      yield* rig.put({ id: "a" })
-      yield* rig.sweep
+      yield* rig.fill({ id: "a" })
       let count = 0
       rig.api.intercept = (_, answer) => ({ ...answer, results: [], next: `c${count++}` })
       const { error } = yield* partsUntilFailure(rig, 150)
@@ -51,8 +49,7 @@ describe("A sweep that is interrupted after each page", () => {
 
   it.effect("counts changes missed by polls on its last page, although it yields before its end (C6)", () =>
     scenario(function*(rig) {
-      for (const id of ["a", "b", "c", "gone"]) yield* rig.put({ id, title: "x" })
-      yield* rig.sweep
+      yield* rig.fill(...["a", "b", "c", "gone"].map((id) => ({ id, title: "x" })))
       rig.api.intercept = (request, answer) =>
         request.updatedAfter === null ? answer : { ...answer, results: [], next: null }
       yield* rig.poll

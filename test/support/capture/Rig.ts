@@ -82,6 +82,9 @@ const makeRig = Effect.fnUntraced(function*(
   const put = (row: Scripted.Row, options?: Parameters<Scripted.ScriptedApi["put"]>[2]) =>
     Effect.map(Clock.currentTimeMillis, (now) => api.put(now + api.skew, row, options))
   const sweepAll = Effect.asVoid(sweep(stream, Effect.succeed(false)))
+  /** Puts these rows, and sweeps. */
+  const fill = (...rows: ReadonlyArray<Scripted.Row>) =>
+    Effect.andThen(Effect.forEach(rows, (row) => put(row)), sweepAll)
   return {
     api,
     stream,
@@ -89,12 +92,9 @@ const makeRig = Effect.fnUntraced(function*(
     flag: (id: string) => Effect.map(Clock.currentTimeMillis, (now) => api.flag(now + api.skew, id)),
     poll: poll(stream),
     sweep: sweepAll,
-    /** Puts these rows, sweeps, and waits for a minute. */
-    backfill: (...rows: ReadonlyArray<Scripted.Row>) =>
-      Effect.forEach(rows, (row) => put(row)).pipe(
-        Effect.andThen(sweepAll),
-        Effect.andThen(TestClock.adjust("1 minute"))
-      ),
+    fill,
+    /** Like `fill`, and waits for a minute. */
+    backfill: (...rows: ReadonlyArray<Scripted.Row>) => Effect.andThen(fill(...rows), TestClock.adjust("1 minute")),
     /** Puts these rows, and polls. */
     change: (...rows: ReadonlyArray<Scripted.Row>) =>
       Effect.andThen(Effect.forEach(rows, (row) => put(row)), poll(stream)),

@@ -51,6 +51,34 @@ const oldTlsByDefault = Effect.acquireRelease(
   (before) => Effect.sync(() => Object.assign(tls, before))
 )
 
+const settings = (path: (name: string) => string, authorities: string | null = "ca.pem") => ({
+  certFile: path("broker.pem"),
+  keyFile: path("broker.key"),
+  clientCaFile: authorities === null ? null : path(authorities)
+})
+
+/** What a command gets that lists the streams: `answered`, or why not and what to do. */
+const listed = (host: string, port: number, tls: Exclude<Parameters<typeof connectTo>[0]["tls"], null>) =>
+  connectTo({ host, port, token: Redacted.make(token), tls }).pipe(
+    Effect.flatMap((client) => client.allStreams),
+    Effect.match({
+      onSuccess: () => "answered",
+      onFailure: (error) => "hint" in error ? `${error.message}; ${error.hint}` : "other"
+    }),
+    Effect.provide(NodeHttpClient.layerNodeHttp)
+  )
+
+/** Lines about certificates in the log. `afterAMinute`: the next one, a minute later. */
+const certificateLog = Effect.map(Queue.unbounded<string>(), (messages) => ({
+  next: Queue.take(messages),
+  afterAMinute: Effect.andThen(TestClock.adjust("1 minute"), Queue.take(messages)),
+  logged: Effect.provide(Logger.layer([
+    Logger.make(({ message }) => {
+      if (String(message).startsWith("certificate")) Queue.offerUnsafe(messages, String(message))
+    })
+  ]))
+}))
+
 const portOf = Effect.map(Server.Server, ({ url }) => Number(new URL(url).port))
 
 describe.skipIf(missing !== null)("the operating API over TLS", () => {
@@ -77,12 +105,7 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
         assert.match(String(headers["set-cookie"]), /^__Host-rollcall_\d+=\S+; .*Secure/)
         assert.strictEqual(yield* handshake("TLSv1.1"), "refused")
         assert.strictEqual(yield* handshake("TLSv1.3"), "broker")
-      }).pipe(
-        Running.using({
-          token,
-          tls: { certFile: path("broker.pem"), keyFile: path("broker.key"), clientCaFile: null }
-        })
-      )
+      }).pipe(Running.using({ token, tls: settings(path, null) }))
     }).pipe(Effect.scoped))
 
   it.effect("uses a new certificate within a minute, and keeps the old one while the files do not match", () =>
@@ -93,13 +116,9 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
         Effect.promise(() => copyFile(path(`${name}.${suffix}`), path(`served.${suffix}`)))
       yield* serve("broker", "pem")
       yield* serve("broker", "key")
-      const messages = yield* Queue.unbounded<string>()
-      const logger = Logger.make(({ message }) => {
-        if (String(message).startsWith("certificate")) Queue.offerUnsafe(messages, String(message))
-      })
-      const afterAMinute = Effect.andThen(TestClock.adjust("1 minute"), Queue.take(messages))
+      const { afterAMinute, logged, next } = yield* certificateLog
       yield* Effect.gen(function*() {
-        assert.strictEqual(yield* Queue.take(messages), "certificate loaded")
+        assert.strictEqual(yield* next, "certificate loaded")
         assert.strictEqual(yield* handshake("TLSv1.3"), "broker")
         yield* serve("client", "pem")
         assert.strictEqual(yield* afterAMinute, "certificate not replaced")
@@ -109,7 +128,7 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
         assert.strictEqual(yield* handshake("TLSv1.3"), "client")
       }).pipe(
         Running.using({ tls: { certFile, keyFile, clientCaFile: null } }),
-        Effect.provide(Logger.layer([logger]))
+        logged
       )
     }).pipe(Effect.scoped))
 
@@ -119,14 +138,7 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
       yield* Effect.gen(function*() {
         const port = yield* portOf
         const ask = (host: string, certFile: string | null, caFile: string | null) =>
-          connectTo({ host, port, token: Redacted.make(token), tls: { certFile, caFile, client: null } }).pipe(
-            Effect.flatMap((client) => client.allStreams),
-            Effect.match({
-              onSuccess: () => "answered",
-              onFailure: (error) => "message" in error ? String(error.message) : "other"
-            }),
-            Effect.provide(NodeHttpClient.layerNodeHttp)
-          )
+          listed(host, port, { certFile, caFile, client: null })
         assert.strictEqual(yield* ask("127.0.0.1", null, path("ca.pem")), "answered")
         assert.strictEqual(yield* ask("localhost", path("broker.pem"), null), "answered")
         assert.match(yield* ask("localhost", null, path("ca.pem")), /not trusted \(ERR_TLS_CERT_ALTNAME_INVALID\)/)
@@ -136,12 +148,7 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
         )
         assert.match(yield* ask("127.0.0.1", path("client.pem"), null), /not trusted/)
         assert.match(yield* ask("127.0.0.1", null, path("none.pem")), /none\.pem cannot be read/)
-      }).pipe(
-        Running.using({
-          token,
-          tls: { certFile: path("broker.pem"), keyFile: path("broker.key"), clientCaFile: null }
-        })
-      )
+      }).pipe(Running.using({ token, tls: settings(path, null) }))
       yield* Effect.gen(function*() {
         const tls = { certFile: null, caFile: path("ca.pem"), client: null }
         const client = yield* connectTo({ host: "127.0.0.1", port: yield* portOf, token: null, tls })
@@ -164,12 +171,6 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
 })
 
 describe.skipIf(missing !== null)("the operating API with certificates of clients", () => {
-  const settings = (path: (name: string) => string, authorities = "ca.pem") => ({
-    certFile: path("broker.pem"),
-    keyFile: path("broker.key"),
-    clientCaFile: path(authorities)
-  })
-
   /** The answer to a request, or the code of the error. `session`: resumes this TLS session. */
   const statusOf = Effect.fnUntraced(
     function*(
@@ -224,24 +225,10 @@ describe.skipIf(missing !== null)("the operating API with certificates of client
       const { path } = yield* certificates
       yield* Effect.gen(function*() {
         const port = yield* portOf
-        const ask = (name: string | null, keyName = name) =>
-          connectTo({
-            host: "127.0.0.1",
-            port,
-            token: Redacted.make(token),
-            tls: {
-              certFile: null,
-              caFile: path("ca.pem"),
-              client: name === null ? null : { certFile: path(`${name}.pem`), keyFile: path(`${keyName}.key`) }
-            }
-          }).pipe(
-            Effect.flatMap((client) => client.allStreams),
-            Effect.match({
-              onSuccess: () => "answered",
-              onFailure: (error) => "hint" in error ? `${error.message}; ${error.hint}` : "other"
-            }),
-            Effect.provide(NodeHttpClient.layerNodeHttp)
-          )
+        const ask = (name: string | null, keyName = name) => {
+          const client = name === null ? null : { certFile: path(`${name}.pem`), keyFile: path(`${keyName}.key`) }
+          return listed("127.0.0.1", port, { certFile: null, caFile: path("ca.pem"), client })
+        }
         assert.strictEqual(yield* ask("client"), "answered")
         // the alert of the server may be lost, because it closes the connection at once
         const lacking =
@@ -270,13 +257,9 @@ describe.skipIf(missing !== null)("the operating API with certificates of client
     Effect.gen(function*() {
       const { path } = yield* certificates
       yield* Effect.promise(() => copyFile(path("ca.pem"), path("clients.pem")))
-      const messages = yield* Queue.unbounded<string>()
-      const logger = Logger.make(({ message }) => {
-        if (String(message).startsWith("certificate")) Queue.offerUnsafe(messages, String(message))
-      })
-      const afterAMinute = Effect.andThen(TestClock.adjust("1 minute"), Queue.take(messages))
+      const { afterAMinute, logged, next } = yield* certificateLog
       yield* Effect.gen(function*() {
-        yield* Queue.take(messages)
+        yield* next
         const port = yield* portOf
         const pair = yield* Effect.promise(async () => ({
           ca: await readFile(path("ca.pem")),
@@ -323,7 +306,7 @@ describe.skipIf(missing !== null)("the operating API with certificates of client
       }).pipe(
         Effect.scoped,
         Running.using({ token, tls: settings(path, "clients.pem") }),
-        Effect.provide(Logger.layer([logger]))
+        logged
       )
     }).pipe(Effect.scoped))
 

@@ -128,13 +128,13 @@ describe("POST /v1/integrations", () => {
     assert.deepStrictEqual(yield* list, [])
   })
 
-  for (const [text, where] of [["{", "body"], ["[]", "body"], ["{}", "body, id"], ["null", "body"]] as const) {
-    served(`${text} is a problem that names its location`, function*() {
+  served("names the location of the fault in a body that is not an integration", function*() {
+    for (const [text, where] of [["{", "body"], ["[]", "body"], ["{}", "body, id"], ["null", "body"]] as const) {
       const { body, status } = yield* post("/v1/integrations", text)
       assert.strictEqual(status, 400)
       assert.include(body.faults.map((fault: { where: string }) => fault.where), where)
-    })
-  }
+    }
+  })
 })
 
 describe("POST /v1/integrations/{id}/remove", () => {

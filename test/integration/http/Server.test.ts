@@ -9,6 +9,7 @@ import type { AddressInfo } from "node:net"
 import { Api } from "../../../src/http/contract/Api.ts"
 import { assetPaths, consolePaths } from "../../../src/http/request/ConsolePaths.ts"
 import * as Server from "../../../src/http/Server.ts"
+import type { BudgetUsage } from "../../../src/source/RequestBudget.ts"
 import type { EndedRun, Run } from "../../../src/store/Run.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as MemoryStore from "../../support/store/MemoryStore.ts"
@@ -150,31 +151,31 @@ describe("the overview", () => {
     assert.match(body.detail, /^stream greenhouse:acme\/ats\.offer does not exist: .*GET \/v1\/streams/)
   })
 
-  for (
-    const [processes, taken, text] of [
-      [null, 2, "2 requests in flight of at most 8, and 3 wait."],
-      [1, 1, "1 process of the fleet has 1 slot of 8 for requests, and could use 5."],
-      [3, 7, "3 processes of the fleet have 7 slots of 8 for requests, and could use 5."],
-      [0, 0, "No process of the fleet sends requests now; together they may have 8 in flight."]
-    ] as const
-  ) {
-    it.live(`the page of a stream has the request budget of ${processes ?? "no"} processes`, () =>
-      Effect.gen(function*() {
-        yield* stream({ phase: "live" })
-        const { body } = yield* ask("/v1/streams/greenhouse:acme/ats.tag/detail")
-        assert.deepStrictEqual(body.budget, {
-          account: "default",
-          limit: 8,
-          taken,
-          wanted: 5,
-          processes,
-          paused_seconds: 40,
-          text: `${text} The API requested a pause: no request is sent for 40s.`
-        })
-      }).pipe(using({
-        usageOf: () => Effect.succeed({ limit: 8, taken, wanted: 5, processes, pauseLeft: Duration.seconds(40) })
-      })))
-  }
+  let usage: BudgetUsage | null = null
+  served("the page of a stream has the request budget of its account, of one process or of a fleet", function*() {
+    yield* stream({ phase: "live" })
+    const budget = Effect.map(ask("/v1/streams/greenhouse:acme/ats.tag/detail"), ({ body }) => body.budget)
+    assert.include((yield* budget).text, "This process does not know the account")
+    for (
+      const [processes, taken, text] of [
+        [null, 2, "2 requests in flight of at most 8, and 3 wait."],
+        [1, 1, "1 process of the fleet has 1 slot of 8 for requests, and could use 5."],
+        [3, 7, "3 processes of the fleet have 7 slots of 8 for requests, and could use 5."],
+        [0, 0, "No process of the fleet sends requests now; together they may have 8 in flight."]
+      ] as const
+    ) {
+      usage = { limit: 8, taken, wanted: 5, processes, pauseLeft: Duration.seconds(40) }
+      assert.deepStrictEqual(yield* budget, {
+        account: "default",
+        limit: 8,
+        taken,
+        wanted: 5,
+        processes,
+        paused_seconds: 40,
+        text: `${text} The API requested a pause: no request is sent for 40s.`
+      })
+    }
+  }, { usageOf: () => Effect.sync(() => usage) })
 
   served.virtual(
     "a running sweep is shown with its rate, and with the time left if the number of records is known",

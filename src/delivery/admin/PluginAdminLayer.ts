@@ -15,8 +15,8 @@ import { isSwitchedOff, type Switch } from "../../store/DeadLetters.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import { DeliveryEngine } from "../engine/DeliveryEngine.ts"
+import { subscriptionsOf } from "../engine/Dispatching.ts"
 import * as IntegrationAccounts from "../handler/IntegrationAccounts.ts"
-import { batchWindowOf, type Subscription } from "../handler/Subscription.ts"
 import * as DryRun from "./DryRun.ts"
 import { PluginAdmin, PluginRequestError, type ReplayRequest, unknownPlugin } from "./PluginAdmin.ts"
 import { type Configured, pluginsView } from "./PluginViews.ts"
@@ -104,18 +104,17 @@ const make = Effect.fnUntraced(function*(configured: Configured) {
   /** The subscription of a handler, with the key that the store has assigned to it. */
   const subscriptionOf = Effect.fnUntraced(function*(name: string, handlerName: string) {
     const plugin = yield* find(name)
-    const handler = plugin.handlers.find((handler) => handler.name === handlerName)
-    if (handler === undefined) {
+    if (!plugin.handlers.some((handler) => handler.name === handlerName)) {
       return yield* new PluginRequestError({
         reason: "unknown",
         message: `${name} has no handler "${handlerName}"`,
         hint: `its handlers are ${plugin.handlers.map(({ name }) => name).join(", ")}`
       })
     }
-    const state = (yield* deliveries.handlers).find((one) => one.plugin === name && one.handler === handlerName)
-    if (state === undefined) return yield* conflict("delivery has not started yet", "try again in a moment")
-    const subscription: Subscription = { key: state.key, plugin, handler, batchWindow: batchWindowOf(handler) }
-    return subscription
+    const subscription = subscriptionsOf([plugin], yield* deliveries.handlers).find(({ handler }) =>
+      handler.name === handlerName
+    )
+    return subscription ?? (yield* conflict("delivery has not started yet", "try again in a moment"))
   })
 
   const integrationsFor = Effect.fnUntraced(function*(plugin: Plugin<unknown>, only: string | undefined) {

@@ -75,12 +75,20 @@ const failure = (reason: Failure["reason"], message: string, at: number): Failur
   at
 })
 
+/** Why the attempt failed: the first reason that is not an interruption. */
+const reasonOf = ({ reasons }: Cause.Cause<HandlerError | TimedOut>) => reasons.find(({ _tag }) => _tag !== "Interrupt")
+
+const errorOf = (cause: Cause.Cause<HandlerError | TimedOut>): HandlerError | TimedOut | null => {
+  const reason = reasonOf(cause)
+  return reason?._tag === "Fail" ? reason.error : null
+}
+
 export const failureOf = (
   cause: Cause.Cause<HandlerError | TimedOut>,
   timeout: Duration.Duration,
   at: number
 ): Failure => {
-  const reason = cause.reasons.find(({ _tag }) => _tag !== "Interrupt")
+  const reason = reasonOf(cause)
   if (reason?._tag === "Fail") {
     const { error } = reason
     switch (error._tag) {
@@ -121,14 +129,12 @@ export const loopFailure = (plugins: number, at: number): Failure =>
 
 /** The wait of a `RateLimited` failure, in ms; 0 for other failures. */
 export const retryAfterOf = (cause: Cause.Cause<HandlerError | TimedOut>): number => {
-  const limited = cause.reasons.find((reason) => reason._tag === "Fail" && reason.error._tag === "RateLimited")
-  return limited?._tag === "Fail" && limited.error._tag === "RateLimited"
-    ? Duration.toMillis(limited.error.retryAfter)
-    : 0
+  const error = errorOf(cause)
+  return error?._tag === "RateLimited" ? Duration.toMillis(error.retryAfter) : 0
 }
 
 /** The failure that `failureOf` shows, if it is `Blocked`. */
 export const blockedOf = (cause: Cause.Cause<HandlerError | TimedOut>): Blocked | null => {
-  const reason = cause.reasons.find(({ _tag }) => _tag !== "Interrupt")
-  return reason?._tag === "Fail" && reason.error._tag === "Blocked" ? reason.error : null
+  const error = errorOf(cause)
+  return error?._tag === "Blocked" ? error : null
 }

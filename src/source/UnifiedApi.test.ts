@@ -10,6 +10,7 @@ import { TestClock } from "effect/testing"
 import { gzipSync } from "node:zlib"
 import { valuesOf } from "../../test/support/source/Doubles.ts"
 import {
+  count,
   finished,
   limited,
   read,
@@ -350,18 +351,6 @@ describe("error responses", () => {
 })
 
 describe("the source", () => {
-  const count = (id: string, attributes: Record<string, string>) =>
-    Effect.map(
-      Metric.snapshot,
-      (metrics) =>
-        metrics.flatMap((metric) =>
-          metric.id === id && metric.type === "Counter" &&
-            Object.entries(attributes).every(([key, value]) => metric.attributes?.[key] === value)
-            ? [Number(metric.state.count)]
-            : []
-        ).reduce((sum, each) => sum + each, 0)
-    )
-
   it.effect("counts requests by outcome, and rate-limit responses", () => {
     const { layer } = withReplies(limited({ "retry-after": "1" }), refusal(500, null), success)
     return Effect.gen(function*() {
@@ -384,65 +373,5 @@ describe("the source", () => {
       yield* read()
       assert.deepStrictEqual(logged, [{ account: "eu", requested: "1d", waits: "15m" }])
     }).pipe(Effect.provide(layer), Effect.provide(Logger.layer([logger])))
-  })
-
-  it.effect("counts every warning, logs each text once, and logs no personal data (I11)", () => {
-    const logged: Array<string> = []
-    const logger = Logger.make<unknown, void>(({ fiber, message }) => {
-      logged.push(JSON.stringify([message, fiber.getRef(References.CurrentLogAnnotations)]))
-    })
-    const warn = (message: string) => ({ message })
-    const { layer } = withReplies({
-      body: {
-        status: "success",
-        data: { next: null, results: [] },
-        warnings: [
-          warn("Candidate Ada Lovelace <ada@example.org> has no phone, id 4711"),
-          warn("Candidate Bo Miller <bo@example.org> has no phone, id 4712"),
-          warn('field "ssn 123" was dropped'),
-          7,
-          null
-        ]
-      }
-    })
-    return Effect.gen(function*() {
-      yield* read()
-      yield* read()
-      assert.strictEqual(yield* count("rollcall_api_warnings_total", { endpoint: "ats.application" }), 6)
-      assert.strictEqual(logged.length, 2)
-      assert.include(logged[0], "has no phone")
-      for (const secret of ["Ada", "Lovelace", "example", "4711", "ssn", "123"]) {
-        assert.notInclude(logged.join(), secret)
-      }
-    }).pipe(
-      Effect.provide(layer),
-      Effect.provide(Logger.layer([logger])),
-      Effect.provideService(Metric.MetricRegistry, new Map())
-    )
-  })
-
-  it.effect("logs at most 20 new warnings of a response, and how many it does not log", () => {
-    const logged: Array<unknown> = []
-    const logger = Logger.make<unknown, void>(({ fiber }) => {
-      logged.push(fiber.getRef(References.CurrentLogAnnotations))
-    })
-    const words = ["limit", "rate", "field", "record", "value", "page", "scope"]
-    const texts = words.flatMap((one) => words.map((other) => `unknown ${one} in ${other}`))
-    const warnings = [...texts, ...Array.from({ length: 2000 }, (_, row) => `record 47${row} was dropped`)]
-      .map((message) => ({ message }))
-    const { layer } = withReplies({ body: { status: "success", data: { next: null, results: [] }, warnings } })
-    return Effect.gen(function*() {
-      yield* read()
-      assert.lengthOf(logged, 21)
-      assert.deepStrictEqual(logged.at(-1), { endpoint: "ats.application", unlogged: 49 - 20 + 1 + 2049 - 1000 })
-      yield* read()
-      yield* read()
-      assert.lengthOf(new Set(logged.map((one) => JSON.stringify(one)).filter((one) => one.includes("warning"))), 50)
-      assert.strictEqual(yield* count("rollcall_api_warnings_total", { endpoint: "ats.application" }), 3 * 2049)
-    }).pipe(
-      Effect.provide(layer),
-      Effect.provide(Logger.layer([logger])),
-      Effect.provideService(Metric.MetricRegistry, new Map())
-    )
   })
 })

@@ -5,7 +5,6 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Schedule from "effect/Schedule"
-import kafkajs from "kafkajs"
 import { spawn } from "node:child_process"
 import { copyFile, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -18,6 +17,7 @@ import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import * as Broker from "../kafka/Broker.ts"
 import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
 import * as Kcat from "../kafka/Kcat.ts"
+import * as Topics from "../kafka/Topics.ts"
 import { append } from "./Log.ts"
 import { newTemplate, optionsOf, startRelay, stream } from "./Publishing.ts"
 
@@ -46,15 +46,9 @@ const past = Effect.fnUntraced(function*(position: number) {
   })
 })
 
-const widen = Effect.fnUntraced(function*(topic: string, count: number) {
-  const { brokers } = yield* Broker.Broker
-  const admin = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
-  yield* Effect.promise(async () => {
-    await admin.connect()
-    await admin.createPartitions({ topicPartitions: [{ topic, count }] })
-    await admin.disconnect()
-  })
-})
+/** Adds partitions to the topic. */
+const widen = (topic: string, count: number) =>
+  Topics.admin((admin) => admin.createPartitions({ topicPartitions: [{ topic, count }] }))
 
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 const folder = Effect.acquireRelease(

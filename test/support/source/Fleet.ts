@@ -192,4 +192,3 @@ export const make = Effect.fnUntraced(function*(seed: number) {
 })
 
 export type Fleet = Effect.Success<ReturnType<typeof make>>
-export type FleetProcess = Effect.Success<ReturnType<Fleet["start"]>>

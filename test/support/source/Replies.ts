@@ -9,6 +9,7 @@ import * as HttpClientError from "effect/http/HttpClientError"
 import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
 import { TestClock } from "effect/testing"
 import { RequestBudget } from "../../../src/source/RequestBudget.ts"
@@ -145,3 +146,16 @@ export const reasonOf = (exit: Exit.Exit<Page, SourceError>) =>
 
 /** The times between the requests, virtual ms. */
 export const gaps = (sent: ReadonlyArray<Sent>) => sent.slice(1).map(({ at }, index) => at - (sent[index]?.at ?? 0))
+
+/** The sum of a counter, over all series with these attributes. */
+export const count = (id: string, attributes: Record<string, string>) =>
+  Effect.map(
+    Metric.snapshot,
+    (metrics) =>
+      metrics.flatMap((metric) =>
+        metric.id === id && metric.type === "Counter" &&
+          Object.entries(attributes).every(([key, value]) => metric.attributes?.[key] === value)
+          ? [Number(metric.state.count)]
+          : []
+      ).reduce((sum, each) => sum + each, 0)
+  )

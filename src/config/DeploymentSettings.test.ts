@@ -17,113 +17,88 @@ const faultsOf = (variables: Record<string, string>) =>
   Effect.map(load(variables), (raw) => faultsIn(raw).map(({ message, where }) => `${where} ${message}`))
 
 describe("the settings of the operating API", () => {
-  it.effect("beyond loopback a token of less than 32 characters is a fault that does not quote it (I11)", () =>
+  const remote = { ROLLCALL_HTTP_HOST: "0.0.0.0", ROLLCALL_HTTP_TOKEN: long }
+  const same = { ROLLCALL_HTTP_TOKEN: long, ROLLCALL_HTTP_READ_TOKEN: long }
+  const server = { ROLLCALL_HTTP_TLS_CERT_FILE: "/tls/cert.pem", ROLLCALL_HTTP_TLS_KEY_FILE: "/tls/key.pem" }
+  const clients = { ROLLCALL_HTTP_TLS_CLIENT_CA_FILE: "/tls/clients.pem" }
+  const own = {
+    ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE: "/tls/own.pem",
+    ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE: "/tls/own.key"
+  }
+  const notSendable = /^ROLLCALL_HTTP_TOKEN contains white space or characters outside ASCII/
+  const notHost = /^ROLLCALL_HTTP_HOSTS .* is not a host name$/
+
+  it.effect.each<[Record<string, string>, RegExp]>([
+    [{ ...open, ROLLCALL_HTTP_TOKEN: long.slice(1) }, /^ROLLCALL_HTTP_TOKEN is shorter than 32 .* 0\.0\.0\.0/],
+    [
+      { ...open, ROLLCALL_HTTP_TOKEN: long, ROLLCALL_HTTP_READ_TOKEN: other.slice(1) },
+      /^ROLLCALL_HTTP_READ_TOKEN is shorter than 32 characters, but .* 0\.0\.0\.0/
+    ],
+    [{ ROLLCALL_HTTP_READ_TOKEN: long }, /^ROLLCALL_HTTP_READ_TOKEN is set, but ROLLCALL_HTTP_TOKEN is not/],
+    [same, /^ROLLCALL_HTTP_READ_TOKEN is the same as ROLLCALL_HTTP_TOKEN$/],
+    [{ ROLLCALL_HTTP_TOKEN: "two words" }, notSendable],
+    [{ ROLLCALL_HTTP_TOKEN: "…" }, notSendable],
+    [{ ROLLCALL_HTTP_TOKEN: "schlüssel" }, notSendable],
+    [{ ROLLCALL_HTTP_TOKEN: "two\u200bwords" }, notSendable],
+    [{ ROLLCALL_HTTP_HOSTS: "http://rollcall.example.com" }, notHost],
+    [{ ROLLCALL_HTTP_HOSTS: "*" }, notHost],
+    [{ ROLLCALL_HTTP_HOSTS: "*.example.com" }, notHost],
+    [{ ROLLCALL_HTTP_HOSTS: "a b" }, notHost],
+    [{ ROLLCALL_HTTP_HOSTS: "rollcall.example.com/path" }, notHost],
+    [remote, /^ROLLCALL_HTTP_TLS_CERT_FILE is not set, but the operating API listens on 0\.0\.0\.0, so tokens/],
+    [{ ...remote, ROLLCALL_HTTP_HOSTS: "rollcall", ROLLCALL_ALLOW_PLAINTEXT: "api" }, /TLS_CERT_FILE is not set/],
+    [clients, /^ROLLCALL_HTTP_TLS_CERT_FILE is not set, so the operating API does not use TLS, but/],
+    [
+      { ...server, ...clients, ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE: "/tls/own.pem" },
+      /^ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE is not set$/
+    ]
+  ])("with %o have one fault, which quotes no token (I11)", ([variables, message]) =>
     Effect.gen(function*() {
-      for (
-        const [name, extra] of [["ROLLCALL_HTTP_TOKEN", {}], ["ROLLCALL_HTTP_READ_TOKEN", {
-          ROLLCALL_HTTP_TOKEN: long
-        }]]
-      ) {
-        const variables = { ...open, ...extra as Record<string, string>, [name as string]: long.slice(1) }
-        const [fault = ""] = yield* faultsOf(variables)
-        assert.match(fault, new RegExp(`^${name} is shorter than 32 characters, but .* 0\\.0\\.0\\.0`))
-        assert.notInclude(fault, long.slice(1))
-        assert.deepStrictEqual(yield* faultsOf({ ...variables, ROLLCALL_HTTP_HOST: "127.0.0.1" }), [])
-      }
-      assert.deepStrictEqual(yield* faultsOf({ ...open, ROLLCALL_HTTP_TOKEN: long }), [])
+      const [fault = "", ...others] = yield* faultsOf(variables)
+      assert.match(fault, message)
+      assert.isEmpty(others)
+      for (const [name, value] of Object.entries(variables)) if (name.endsWith("TOKEN")) assert.notInclude(fault, value)
     }))
 
-  it.effect("the two tokens must differ, and the read token needs the other one", () =>
-    Effect.gen(function*() {
-      assert.match(
-        (yield* faultsOf({ ROLLCALL_HTTP_READ_TOKEN: long }))[0] ?? "",
-        /^ROLLCALL_HTTP_READ_TOKEN is set, but ROLLCALL_HTTP_TOKEN is not/
-      )
-      const same = { ROLLCALL_HTTP_TOKEN: long, ROLLCALL_HTTP_READ_TOKEN: long }
-      assert.deepStrictEqual(yield* faultsOf(same), ["ROLLCALL_HTTP_READ_TOKEN is the same as ROLLCALL_HTTP_TOKEN"])
-      assert.match((yield* faultsOf({ ROLLCALL_HTTP_TOKEN: "two words" }))[0] ?? "", /white space/)
-      for (const token of ["…", "schlüssel", "two\u200bwords"]) {
-        const [fault = ""] = yield* faultsOf({ ROLLCALL_HTTP_TOKEN: token })
-        assert.match(fault, /^ROLLCALL_HTTP_TOKEN contains white space or characters outside ASCII/)
-        assert.notInclude(fault, token)
-      }
-      const { readToken, token } = yield* httpOf({ ...same, ROLLCALL_HTTP_READ_TOKEN: other })
-      assert.deepStrictEqual([token, readToken].map((one) => one?.initial.map(Redacted.value)), [[long], [other]])
-    }))
+  it.effect.each<Record<string, string>>([
+    { ROLLCALL_HTTP_TOKEN: "short" },
+    { ...open, ROLLCALL_HTTP_TOKEN: long },
+    { ...remote, ...server },
+    { ...remote, ROLLCALL_HTTP_HOSTS: "https://rollcall.example.com" },
+    { ...remote, ROLLCALL_ALLOW_PLAINTEXT: "http" },
+    { ...remote, ROLLCALL_HTTP_HOST: "127.0.0.1" }
+  ])(
+    "with %o have no fault",
+    (variables) => Effect.map(faultsOf(variables), (faults) => assert.deepStrictEqual(faults, []))
+  )
 
-  it.effect("the hosts are names, with https:// if a proxy terminates TLS, and the name to listen on is one", () =>
+  it.effect("are two tokens, hosts with https:// if a proxy terminates TLS, and the name to listen on", () =>
     Effect.gen(function*() {
-      const { hosts } = yield* httpOf({
+      const { hosts, readToken, token } = yield* httpOf({
         ROLLCALL_HTTP_TOKEN: long,
+        ROLLCALL_HTTP_READ_TOKEN: other,
         ROLLCALL_HTTP_HOST: "rollcall.internal",
         ROLLCALL_HTTP_HOSTS: "Rollcall:8477, https://rollcall.example.com/"
       })
+      assert.deepStrictEqual([token, readToken].map((one) => one?.initial.map(Redacted.value)), [[long], [other]])
       assert.deepStrictEqual(hosts, [
         { name: "rollcall:8477", https: false },
         { name: "rollcall.example.com", https: true },
         { name: "rollcall.internal", https: false }
       ])
-      for (const wrong of ["http://rollcall.example.com", "*", "*.example.com", "a b", "rollcall.example.com/path"]) {
-        assert.match(
-          (yield* faultsOf({ ROLLCALL_HTTP_HOSTS: wrong }))[0] ?? "",
-          /^ROLLCALL_HTTP_HOSTS .* is not a host name$/
-        )
-      }
     }))
 
-  it.effect("beyond loopback the server needs TLS, a proxy with TLS, or a setting that allows it to be unencrypted", () =>
+  it.effect("name the certificates of the server and of its clients, and the one of commands", () =>
     Effect.gen(function*() {
-      const remote = { ROLLCALL_HTTP_HOST: "0.0.0.0", ROLLCALL_HTTP_TOKEN: long }
-      assert.match(
-        (yield* faultsOf(remote)).join(),
-        /^ROLLCALL_HTTP_TLS_CERT_FILE is not set, but the operating API listens on 0\.0\.0\.0, so tokens/
-      )
-      const allowed: ReadonlyArray<Record<string, string>> = [
-        { ROLLCALL_HTTP_TLS_CERT_FILE: "/tls/cert.pem", ROLLCALL_HTTP_TLS_KEY_FILE: "/tls/key.pem" },
-        { ROLLCALL_HTTP_HOSTS: "https://rollcall.example.com" },
-        { ROLLCALL_ALLOW_PLAINTEXT: "http" },
-        { ROLLCALL_HTTP_HOST: "127.0.0.1" }
-      ]
-      for (const variables of allowed) assert.deepStrictEqual(yield* faultsOf({ ...remote, ...variables }), [])
-      assert.lengthOf(
-        yield* faultsOf({ ...remote, ROLLCALL_HTTP_HOSTS: "rollcall", ROLLCALL_ALLOW_PLAINTEXT: "api" }),
-        1
-      )
-    }))
-
-  it.effect("certificates of clients need TLS, and are named completely", () =>
-    Effect.gen(function*() {
-      const server = { ROLLCALL_HTTP_TLS_CERT_FILE: "/tls/cert.pem", ROLLCALL_HTTP_TLS_KEY_FILE: "/tls/key.pem" }
-      const clients = { ROLLCALL_HTTP_TLS_CLIENT_CA_FILE: "/tls/clients.pem" }
-      const own = {
-        ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE: "/tls/own.pem",
-        ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE: "/tls/own.key"
-      }
-      const { tls } = yield* httpOf({ ...server, ...clients, ...own })
-      assert.deepStrictEqual(tls, {
+      const client = { certFile: "/tls/own.pem", keyFile: "/tls/own.key" }
+      assert.deepStrictEqual((yield* httpOf({ ...server, ...clients, ...own })).tls, {
         certFile: "/tls/cert.pem",
         keyFile: "/tls/key.pem",
         clientCaFile: "/tls/clients.pem",
-        client: { certFile: "/tls/own.pem", keyFile: "/tls/own.key" }
+        client
       })
-      const { ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE: _, ...keyless } = own
-      const wrong: ReadonlyArray<[variables: Record<string, string>, fault: RegExp]> = [
-        [clients, /^ROLLCALL_HTTP_TLS_CERT_FILE is not set, so the operating API does not use TLS, but/],
-        [{ ...server, ...clients, ...keyless }, /^ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE is not set$/]
-      ]
-      for (const [variables, fault] of wrong) {
-        const [first = "", ...others] = yield* faultsOf(variables)
-        assert.match(first, fault)
-        assert.isEmpty(others)
-      }
-      const clientOf = (variables: Record<string, string>) =>
-        Effect.map(load(variables), (raw) => Result.getOrThrow(Config.checkHttpClient(raw)).tls)
-      const command = { ...own, ROLLCALL_HTTP_TLS_CA_FILE: "/tls/ca.pem" }
-      assert.deepStrictEqual(yield* clientOf(command), {
-        certFile: null,
-        caFile: "/tls/ca.pem",
-        client: { certFile: "/tls/own.pem", keyFile: "/tls/own.key" }
-      })
+      const command = Config.checkHttpClient(yield* load({ ...own, ROLLCALL_HTTP_TLS_CA_FILE: "/tls/ca.pem" }))
+      assert.deepStrictEqual(Result.getOrThrow(command).tls, { certFile: null, caFile: "/tls/ca.pem", client })
       const unused = Config.checkHttpClient(yield* load(own))
       assert.match(
         Result.isFailure(unused) ? unused.failure.message : "",

@@ -83,7 +83,9 @@ describe("checkForm", () => {
       ]],
       [{ type: "object", properties: {} }, "must be an object", ["x", 7, true, []]],
       [{ type: "array" }, "must be an array", ["x", 7, {}]],
-      [{ type: "single_select" }, "must be the id of an option", [7, ["op1"], { id: "op1" }]]
+      [{ type: "single_select" }, "must be the id of an option", [7, ["op1"], { id: "op1" }]],
+      [{ type: "multi_select" }, "must be an array of ids of options", ["op1", 7, { id: "op1" }]],
+      [{ type: "checkbox" }, "must be true or false", ["true", 1, []]]
     ]
     for (const [field, message, wrong] of cases) {
       for (const value of wrong) assert.deepStrictEqual(only(field)(value), [`type: ${message}`])

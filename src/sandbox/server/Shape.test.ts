@@ -79,7 +79,13 @@ describe("a record that the sandbox shows", () => {
     for (const value of named.split(" ")) assert.isTrue(values.has(value), value)
   })
 
-  it("of a requisition names its position, and a skill matches its scale (U32)", () => {
+  it("of a skill has a scale with the properties of the scale's type, and no other (U32)", () => {
+    const skills = shown("hris.skill") as unknown as ReadonlyArray<{ proficiency_scale: { type: string } }>
+    const shapes = new Set(skills.map(({ proficiency_scale }) => Object.keys(proficiency_scale).sort().join()))
+    assert.deepStrictEqual([...shapes].sort(), ["id,max,min,remote_id,step,type", "id,ordered_options,remote_id,type"])
+  })
+
+  it("of a requisition names its position (U32)", () => {
     const entities = shown("hris.staffing_entity") as unknown as ReadonlyArray<
       Record<"id" | "model_type" | "parent_id", string>
     >

@@ -98,13 +98,11 @@ const drawn: Partial<Record<WorldModel, (row: Row, random: SeededRandom) => Fiel
   "hris.legal_entity": (_, random) => ({ address: location(random) }),
   "hris.location": () => ({ type: "OFFICE" }),
   "hris.rating": () => ({ rating_provider_id: idOf(0, "", "hris.rating_provider", 1) }),
-  "hris.staffing_entity": (row, random) => {
-    return {
-      employment_types: [random.pick(SampleData.employmentTypes)],
-      remote_url: `https://hris.example/openings/${row.remoteId}`,
-      custom_fields: { cost_code: `C-${random.int(100, 999)}` }
-    }
-  },
+  "hris.staffing_entity": (row, random) => ({
+    employment_types: [random.pick(SampleData.employmentTypes)],
+    remote_url: `https://hris.example/openings/${row.remoteId}`,
+    custom_fields: { cost_code: `C-${random.int(100, 999)}` }
+  }),
   "lms.course": (row) => {
     const provider = providers[row.salt % providers.length] as (typeof providers)[number]
     return {
@@ -182,7 +180,10 @@ const renderAs = (row: Row, plan: Plan): Rendered => {
     if (referenced !== undefined) return referenced && referenced.id
     return name in others ? others[name] : metadata[name]?.(row)
   }
-  return Object.fromEntries([...plan].map(([name, embedded]) => [name, valueOf(name, embedded) ?? null]))
+  const values = [...plan].map(([name, embedded]) => [name, valueOf(name, embedded)] as const)
+  // the type of a scale decides which properties it has
+  const shown = row.model === "hris.proficiency_scale" ? values.filter(([, value]) => value !== undefined) : values
+  return Object.fromEntries(shown.map(([name, value]) => [name, value ?? null]))
 }
 
 const unlistedPlan = planOf(Schema.Struct({ ...recordIds, ...changeMetadata, ...remoteTimes }).ast)

@@ -57,7 +57,7 @@ const settings = (path: (name: string) => string, authorities: string | null = "
   clientCaFile: authorities === null ? null : path(authorities)
 })
 
-/** What a command gets that lists the streams: `answered`, or why not and what to do. */
+/** Lists the streams over a new connection: `answered`, or the reason why not and the next step. */
 const listed = (host: string, port: number, tls: Exclude<Parameters<typeof connectTo>[0]["tls"], null>) =>
   connectTo({ host, port, token: Redacted.make(token), tls }).pipe(
     Effect.flatMap((client) => client.allStreams),

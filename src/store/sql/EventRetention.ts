@@ -38,7 +38,7 @@ const pruneSpan = 500
 const recordsPerPurge = 50
 
 /** `before`: only what is older than this time (our clock, in ms) is deleted. `upTo`: the last position that may be deleted. */
-interface Retention {
+export interface Retention {
   readonly before: number
   readonly upTo: number
 }

@@ -6,6 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 import { publishingStart } from "../EventLog.ts"
 import { Processes } from "../Processes.ts"
 import type { Owner } from "../State.ts"
@@ -39,6 +40,16 @@ export const make = Effect.gen(function*() {
   yield* EncryptionTable.checkKeys(sql, cipher).pipe(withRetry("encryption"))
   const log = EventTable.make(sql, cipher)
   const fencing = Fencing.make(sql)
+
+  const reclaim: Effect.Effect<boolean, SqlError> = sql.onDialectOrElse({
+    pg: () => Effect.succeed(true),
+    // deleted content is already overwritten with zeros in the pages of the file, but older copies of the pages are in the `-wal` file
+    orElse: () =>
+      sql<{ busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`.pipe(
+        Effect.map(([row]) => row?.busy !== 1),
+        Effect.provideService(AllowLongStatement, true)
+      )
+  })
 
   const store = {
     identity,
@@ -102,14 +113,7 @@ export const make = Effect.gen(function*() {
        * Returns false if another process is reading the store: call it again later. On PostgreSQL it does nothing, because the server's
        * vacuum does this.
        */
-      reclaim: sql.onDialectOrElse({
-        pg: () => sql<{ busy: number }>`SELECT 0 AS busy`,
-        // deleted content is already overwritten with zeros in the pages of the file, but older copies of the pages are in the `-wal` file
-        orElse: () => sql<{ busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`
-      }).pipe(
-        Effect.map(([row]) => row?.busy !== 1),
-        Effect.provideService(AllowLongStatement, true)
-      ),
+      reclaim,
       /**
        * Restarts the log in a later generation: existing rows are no longer read, and every reader, including `publishingStart`, moves to
        * the new start. Positions continue. A process that already has the store open keeps the identity that it read then, and can no longer

@@ -165,7 +165,7 @@ const compare = (stream: number, writes: ReadonlyArray<RecordWrite>) => {
 
 // ---- derived records -------------------------------------------------------------------------------------------------
 
-interface DerivationRow {
+export interface DerivationRow {
   readonly id: string
   readonly derived_id: string
 }

@@ -1,4 +1,4 @@
-/** The state of integrations and of their streams, without the records. It is stored as JSON, which earlier versions read too. */
+/** The states of integrations and of their streams, without the records; lists of streams; owners. States are stored as JSON, which earlier versions read too. */
 import type { HourlyCounts } from "../domain/Guard.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
 import type { Processing, ProcessingRules } from "../domain/Processing.ts"

@@ -28,8 +28,10 @@ type Purge = Effect.Effect<number, StoreError>
 
 const forgottenOnly = ({ id, model }: ForgettableRecord): Forgotten => new Map([[model, new Set([id])]])
 
-const rowsIn = (rows: ReadonlyArray<FoundRow>, ids: ReadonlyArray<string>) =>
-  rows.flatMap(({ id, position }) => position !== null && ids.includes(id) ? [{ id, position }] : [])
+const rowsIn = (rows: ReadonlyArray<FoundRow>, ids: ReadonlyArray<string>) => {
+  const wanted = new Set(ids)
+  return rows.flatMap(({ id, position }) => position !== null && wanted.has(id) ? [{ id, position }] : [])
+}
 
 export const make = ({ capture, deliveries, processing, store }: {
   readonly store: Store["Service"]

@@ -8,12 +8,8 @@ import { TestClock } from "effect/testing"
 import * as Store from "../../../src/store/Store.ts"
 import * as Running from "./Running.ts"
 
-const { send, stream, served, using } = Running
+const { bearer, json, readToken, send, served, stream, token, using } = Running
 
-const token = "an-operate-token-of-32-characters"
-const readToken = "a-read-token-of-at-least-32-chars"
-const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` })
-const json = { "content-type": "application/json" }
 const pause = "/v1/streams/greenhouse:acme/ats.tag/pause"
 
 const add = "/v1/integrations"

@@ -3,11 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Server from "../../../src/http/Server.ts"
 import * as Running from "./Running.ts"
 
-const { send, served } = Running
+const { bearer, json, readToken, send, served, token } = Running
 
-const token = "an-operate-token-of-32-characters"
-const json = { "content-type": "application/json" }
-const bearer = { authorization: `Bearer ${token}` }
+const operator = bearer(token)
 
 const add = (id: string, headers: Record<string, string>) =>
   send(
@@ -19,13 +17,13 @@ const add = (id: string, headers: Record<string, string>) =>
 
 describe("the audit log", () => {
   served("shows who sent each command, and from which address", function*() {
-    assert.strictEqual((yield* add("workday:a", bearer)).status, 200)
-    assert.strictEqual((yield* add("workday:b", { ...bearer, "user-agent": "rollcall/0.1.0" })).status, 200)
+    assert.strictEqual((yield* add("workday:a", operator)).status, 200)
+    assert.strictEqual((yield* add("workday:b", { ...operator, "user-agent": "rollcall/0.1.0" })).status, 200)
     const form = { "content-type": "application/x-www-form-urlencoded" }
     const { headers } = yield* send("POST", "/login", { host: "localhost", ...form }, `token=${token}`)
     const cookie = (headers["set-cookie"]?.[0] ?? "").split(";", 1)[0] ?? ""
     assert.strictEqual((yield* add("workday:c", { host: "localhost", cookie })).status, 200)
-    const { body } = yield* send("GET", "/v1/audit", bearer)
+    const { body } = yield* send("GET", "/v1/audit", operator)
     const shown = body.items.map((entry: Record<string, string>) =>
       [entry["command"], entry["target"], entry["actor"], entry["address"]].join(" · ")
     )
@@ -35,8 +33,8 @@ describe("the audit log", () => {
       "integrations.add · workday:a · operate token · 127.0.0.1"
     ])
     assert.notInclude(JSON.stringify(body), token)
-    const first = yield* send("GET", "/v1/audit?limit=1", bearer)
-    const rest = yield* send("GET", `/v1/audit?limit=2&after=${first.body.next}`, bearer)
+    const first = yield* send("GET", "/v1/audit?limit=1", operator)
+    const rest = yield* send("GET", `/v1/audit?limit=2&after=${first.body.next}`, operator)
     assert.deepStrictEqual([...first.body.items, ...rest.body.items], body.items)
   }, { token })
 
@@ -53,9 +51,9 @@ describe("the audit log", () => {
 })
 
 describe("the reads in the audit log", () => {
-  const readBearer = { authorization: "Bearer a-read-token-of-32-characters-ok" }
+  const readBearer = bearer(readToken)
   const reads = Effect.map(
-    send("GET", "/v1/audit/reads", bearer),
+    send("GET", "/v1/audit/reads", operator),
     ({ body }) =>
       body.items.map(({ actor, address, route, target }: Record<string, string>) =>
         [route, target, actor, address].join(" · ")
@@ -72,12 +70,12 @@ describe("the reads in the audit log", () => {
     assert.strictEqual((yield* send("GET", "/v1/events?after=x", readBearer)).status, 400)
     assert.strictEqual((yield* send("GET", "/v1/records?integration=x:y&model=ats.tag", readBearer)).status, 404)
     yield* send("GET", "/v1/records?integration=greenhouse:acme&model=ats.tag", {
-      ...bearer,
+      ...operator,
       "user-agent": "rollcall/1"
     })
     const plan = { integration: "greenhouse:acme", model: "ats.tag", id: "r-of-a-person" }
     assert.strictEqual(
-      (yield* send("POST", "/v1/forget/plan", { ...bearer, ...json }, JSON.stringify(plan))).status,
+      (yield* send("POST", "/v1/forget/plan", { ...operator, ...json }, JSON.stringify(plan))).status,
       200
     )
     const listed = yield* reads
@@ -87,11 +85,11 @@ describe("the reads in the audit log", () => {
       "/v1/records · greenhouse:acme/ats.tag · operate token (cli) · 127.0.0.1",
       "/v1/forget/plan · * · operate token · 127.0.0.1"
     ])
-    const { body, text } = yield* send("GET", "/v1/audit/reads?limit=3", bearer)
+    const { body, text } = yield* send("GET", "/v1/audit/reads?limit=3", operator)
     assert.notInclude(text, "person")
-    const rest = yield* send("GET", `/v1/audit/reads?limit=9&after=${body.next}`, bearer)
+    const rest = yield* send("GET", `/v1/audit/reads?limit=9&after=${body.next}`, operator)
     assert.lengthOf([...body.items, ...rest.body.items], 4)
-  }, { token, readToken: "a-read-token-of-32-characters-ok" })
+  }, { token, readToken })
 
   served("show reads on a machine without a token, and neither probes nor other requests there", function*() {
     yield* send("GET", "/health/ready")
@@ -103,7 +101,7 @@ describe("the reads in the audit log", () => {
   served("show a reader of the event stream", function*() {
     const { url } = yield* Server.Server
     const stop = new AbortController()
-    const headers = { ...bearer, accept: "text/event-stream" }
+    const headers = { ...operator, accept: "text/event-stream" }
     const response = yield* Effect.promise(() => fetch(`${url}/v1/events`, { headers, signal: stop.signal }))
     yield* Effect.promise(() => response.body!.getReader().read())
     assert.include(yield* reads, "/v1/events · * · operate token · 127.0.0.1")

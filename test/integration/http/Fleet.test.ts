@@ -4,10 +4,8 @@ import { captureScopes } from "../../../src/domain/Shard.ts"
 import { version } from "../../../src/http/contract/Version.ts"
 import { Processes } from "../../../src/store/Processes.ts"
 import { Store } from "../../../src/store/Store.ts"
-import { ask, send, served } from "./Running.ts"
+import { ask, readToken, send, served, token } from "./Running.ts"
 
-const token = "an-operate-token-of-32-characters"
-const readToken = "a-read-token-of-at-least-32-chars"
 const report = {
   version,
   host: "one",

@@ -9,8 +9,7 @@ import { connect, type Socket } from "node:net"
 import * as Server from "../../../src/http/Server.ts"
 import * as Running from "./Running.ts"
 
-const { post, send, stream, served, using, write } = Running
-const json = { "content-type": "application/json" }
+const { json, post, send, served, stream, token, using, write } = Running
 const rewind = "/v1/streams/greenhouse:acme/ats.tag/rewind"
 const mebibyte = 1024 * 1024
 
@@ -34,7 +33,6 @@ const closed = (socket: Socket) =>
 /** Waits for the first bytes. */
 const received = (socket: Socket) => Effect.promise(async () => String((await once(socket, "data"))[0]))
 
-const operateToken = "an-operate-token-of-32-characters"
 const follow = "GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
 
 describe("a body", () => {
@@ -65,7 +63,7 @@ describe("a body", () => {
   served("of the login form has the same limit", function*() {
     const form = { "content-type": "application/x-www-form-urlencoded", "transfer-encoding": "chunked" }
     assert.strictEqual((yield* send("POST", "/login", form, `token=${"x".repeat(65 * 1024)}`)).status, 413)
-  }, { token: operateToken })
+  }, { token })
 
   served("that is nested deeply is a fault, not an error of the server", function*() {
     const deep = "[".repeat(30_000) + "]".repeat(30_000)
@@ -172,9 +170,9 @@ describe("readers of the event stream", () => {
     head.write(`GET /health/live HTTP/1.1\r\n${host}\r\n`)
     yield* received(head)
     const reader = yield* open
-    reader.write(follow.replace("Accept", `Authorization: Bearer ${operateToken}\r\nAccept`))
+    reader.write(follow.replace("Accept", `Authorization: Bearer ${token}\r\nAccept`))
     assert.match(yield* received(reader), /^HTTP\/1.1 200/)
-  }, { limits: { eventReaders: 2 }, token: operateToken })
+  }, { limits: { eventReaders: 2 }, token })
 
   it.live("that do not read are disconnected, and readers without events are not (I9)", () =>
     Effect.gen(function*() {

@@ -273,15 +273,6 @@ describe("a plan", () => {
     }
   }, { plugins: [picky()] })
 
-  served("a dead letter that failed again meanwhile is not part of the plan", function*() {
-    const [first] = yield* died
-    const plan = (yield* post("/v1/deadletters/plan", { ids: [first] })).body
-    yield* post("/v1/deadletters/redrive", { ids: [first], plan: plan.plan })
-    yield* delivered
-    assert.strictEqual((yield* ask(`/v1/deadletters/${first}`)).status, 200)
-    assert.strictEqual((yield* post("/v1/deadletters/discard", { ids: [first], plan: plan.plan })).status, 409)
-  }, { plugins: [picky()] })
-
   served("spreads a redrive over a duration, in order", function*() {
     yield* died
     const { plan } = (yield* post("/v1/deadletters/plan")).body

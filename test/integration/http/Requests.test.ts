@@ -6,11 +6,8 @@ import { request } from "node:http"
 import * as Server from "../../../src/http/Server.ts"
 import * as Running from "./Running.ts"
 
-const { send, using } = Running
+const { json, readToken, send, token, using } = Running
 
-const token = "an-operate-token-of-32-characters"
-const readToken = "a-read-token-of-32-characters-ok"
-const json = { "content-type": "application/json" }
 const bearer = { authorization: `Bearer ${token}` }
 
 /** The labels and the value of each series of the counter, without those of requests for the metrics. */

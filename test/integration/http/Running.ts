@@ -39,6 +39,11 @@ import { runCommand } from "../cli/Program.ts"
 
 const minute = Duration.minutes(1)
 
+/** Tokens for servers that need one, and the header of a request with one. */
+export const [token, readToken] = ["an-operate-token-of-32-characters", "a-read-token-of-at-least-32-chars"] as const
+export const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` })
+export const json = { "content-type": "application/json" }
+
 export interface Options {
   readonly token?: string | Server.ServerOptions["token"]
   readonly readToken?: string

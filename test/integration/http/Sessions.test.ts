@@ -11,14 +11,11 @@ import { StoredSessions } from "../../../src/store/StoredSessions.ts"
 import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import * as Running from "./Running.ts"
 
-const { send, served } = Running
+const { json, readToken, send, served, token } = Running
 
-const token = "an-operate-token-of-32-characters"
-const readToken = "a-read-token-of-at-least-32-chars"
 const localhost = { host: "localhost:8477" }
 const page = { ...localhost, accept: "text/html,application/xhtml+xml" }
 const form = { ...localhost, origin: "http://localhost:8477", "content-type": "application/x-www-form-urlencoded" }
-const json = { "content-type": "application/json" }
 const stop = "/v1/plugins/writes/stop"
 
 const signIn = Effect.fnUntraced(function*(secret: string, to = "/", headers: Record<string, string> = form) {

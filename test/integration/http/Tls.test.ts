@@ -18,7 +18,7 @@ import * as Server from "../../../src/http/Server.ts"
 import { certificates, missing } from "../kafka/Certificates.ts"
 import * as Running from "./Running.ts"
 
-const token = "an-operate-token-of-32-characters"
+const { token } = Running
 
 const handshake = (maxVersion: "TLSv1.1" | "TLSv1.3") =>
   Effect.flatMap(Server.Server, ({ url }) =>

@@ -23,7 +23,7 @@ const services = "test/support/services/SharedServices.ts"
 const slowUnits = [
   "src/capture/read/Refresh.test.ts",
   "src/capture/schedule/Scheduling.test.ts",
-  "src/delivery/engine/{Fleet,Ticks,Watchdog}.test.ts",
+  "src/delivery/engine/{Fleet,FleetCircuits,Ticks,Watchdog}.test.ts",
   "src/delivery/engine/{Fleet,Restarts}.property.test.ts",
   "src/domain/Canonical.property.test.ts",
   "src/publish/{Progress,Retention}.test.ts",

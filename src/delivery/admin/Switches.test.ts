@@ -54,11 +54,12 @@ describe("a plugin that is switched off", () => {
       assert.deepStrictEqual(received.toSorted(), ["a1", "b1", "b2"])
     }))
 
-  it.effect("a plugin that is switched off starts nothing more while a long log is dispatched", () =>
+  it.effect("a plugin that is switched off starts nothing more while a long log is dispatched, of which others get every event", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { received, note } = recorder()
       for (let id = 0; id < 2_100; id++) yield* rig.append(`a${id}`)
+      yield* rig.append("last", { model: "ats.tag" })
       const all = { _tag: "Plugin", plugin: "p", integration: null } as const
       const plugin = Plugin.make("p")
         .on("ats.application.created", {}, ({ recordId }) =>
@@ -69,9 +70,13 @@ describe("a plugin that is switched off", () => {
               : Effect.void
           ))
         .with({ from: "oldest" })
-      const { delivery } = yield* rig.start([plugin])
+      const tags: Array<string> = []
+      const other = Plugin.make("other").with({ from: "oldest" })
+        .on("ats.tag.created", {}, ({ recordId }) => Effect.sync(() => void tags.push(recordId)))
+      const { delivery } = yield* rig.start([plugin, other])
       yield* rig.quiet(delivery)
       // deliveries of the previous claim
       assert.isAtMost(received.length, 300)
+      assert.deepStrictEqual(tags, ["last"])
     }))
 })

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { run, violations } from "../../../test/support/delivery/Restarts.ts"
+import { violations } from "../../../test/support/delivery/RestartEffects.ts"
+import { run } from "../../../test/support/delivery/Restarts.ts"
 import { seeds } from "../../../test/support/Runs.ts"
 
 const fleet = { processes: 3, moveChance: 0.02, freezeChance: 0.06, slowChance: 0.1 }

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { run, violations } from "../../support/delivery/Restarts.ts"
+import { violations } from "../../support/delivery/RestartEffects.ts"
+import { run } from "../../support/delivery/Restarts.ts"
 
 describe("ten thousand events through five plugins", () => {
   it.effect(

@@ -119,10 +119,10 @@ const make = Effect.fnUntraced(function*(
   })
 
   const updateStatus = (isDrained: boolean) => {
-    const replaced = scopes.replacedOwner()
-    return replaced === null
+    const lost = scopes.lostOwner()
+    return lost === null
       ? reportRunning(isDrained ? dispatchedPosition() : 0)
-      : report(new StoreError({ reason: new Fenced(replaced) }))
+      : report(new StoreError({ reason: new Fenced(lost) }))
   }
 
   // ---- the loop

@@ -6,8 +6,8 @@
  * 1. If two processes deliver the same shard, only the one that took it later has any effect   (I10, X16)
  *
  * Gotchas
- * - A scope is taken when it is placed here. An engine that was replaced must not take the scope again when it retries. In a fleet it
- *   takes the scope again after a while: see `PlacedScopes`.
+ * - A scope is taken when it is placed here. An engine that has lost it must not take it again when it retries. In a fleet it does so after
+ *   a while: see `PlacedScopes`.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -122,8 +122,8 @@ export const make = (
       if (owner === null || dispatching === null) return null
       return (yield* asDispatcher(owner, dispatching.step)) ?? false
     }),
-    /** An owner that was replaced, if other processes have taken over all shards that are placed here; otherwise null. */
-    replacedOwner: (): Owner | null => {
+    /** The former owner of a shard, if this process has lost all shards that are placed here; otherwise null. */
+    lostOwner: (): Owner | null => {
       const shards = places.all().filter(({ scope }) => scope !== dispatchScope)
       return shards.every(({ state }) => state === "lost") ? shards[0]?.owner ?? null : null
     },

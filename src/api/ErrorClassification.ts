@@ -56,8 +56,12 @@ export const errorCodes: Readonly<Record<string, readonly [errorClass: ErrorClas
   "HRIS.STAFFING_ENTITY_CLOSED": ["Rejected", 409, "The staffing entity is closed"]
 }
 
-export const knownError = (code: string | null) =>
-  code !== null && Object.hasOwn(errorCodes, code) ? errorCodes[code] : undefined
+export const knownError = (code: string | null) => {
+  const known = code !== null && Object.hasOwn(errorCodes, code) ? errorCodes[code] : undefined
+  if (known === undefined) return undefined
+  const [errorClass, status, title] = known
+  return { errorClass, status, title }
+}
 
 /** Statuses with a class of their own: all other 5xx are `Transient`, all other 4xx are `Rejected`. */
 const errorStatuses: Readonly<Record<number, ErrorClass>> = {
@@ -75,13 +79,14 @@ const errorStatuses: Readonly<Record<number, ErrorClass>> = {
 /** The class of an error response: by its code, else by its status. */
 export const classifyError = (
   { code, status }: { readonly status: number; readonly code: string | null }
-): ErrorClass => knownError(code)?.[0] ?? errorStatuses[status] ?? (status >= 500 ? "Transient" : "Rejected")
+): ErrorClass => knownError(code)?.errorClass ?? errorStatuses[status] ?? (status >= 500 ? "Transient" : "Rejected")
 
 /**
  * Whether a response with this code proves that the API did nothing. A status proves nothing: proxies and gateways answer
  * 408, 409, 413, 499 or 5xx even after they forwarded the request.
  */
-export const provesNoEffect = (code: string | null): boolean => (knownError(code)?.[0] ?? "Transient") !== "Transient"
+export const provesNoEffect = (code: string | null): boolean =>
+  (knownError(code)?.errorClass ?? "Transient") !== "Transient"
 
 /** Headers of a challenge or a captcha: the firewall that sends it has stopped the request (Cloudflare, AWS WAF). */
 const challengeHeaders = ["cf-mitigated", "x-amzn-waf-action"]

@@ -75,7 +75,7 @@ export const mask = (text: string): string =>
 
 /** The title of an error: whole if it is the known title of its code, or missing; else masked. Null if there is none. */
 export const titleOf = (code: string | null, title: unknown): string | null => {
-  const known = knownError(code)?.[2] ?? null
+  const known = knownError(code)?.title ?? null
   return typeof title !== "string" || title === "" || title === known ? known : mask(title)
 }
 

@@ -8,7 +8,7 @@ import * as Data from "effect/Data"
 import { knownError } from "../../api/ErrorClassification.ts"
 
 /** The HTTP status of an error code; 400 if the code is unknown. */
-export const statusOf = (code: string): number => knownError(code)?.[1] ?? 400
+export const statusOf = (code: string): number => knownError(code)?.status ?? 400
 
 /** A request that the sandbox rejects. */
 export class ApiError extends Data.TaggedError("ApiError")<{
@@ -23,7 +23,7 @@ export class ApiError extends Data.TaggedError("ApiError")<{
   /** The body of the response. */
   get envelope() {
     const { code, message } = this
-    return { status: "error", error: { code, title: knownError(code)?.[2] ?? null, message, log_url: null } }
+    return { status: "error", error: { code, title: knownError(code)?.title ?? null, message, log_url: null } }
   }
 }
 

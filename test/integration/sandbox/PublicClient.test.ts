@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { HTTPClient, Kombo } from "@kombo-api/sdk"
 import * as Effect from "effect/Effect"
 import { serve } from "../../../src/sandbox/Sandbox.ts"
-import type { ExampleIds } from "../../../src/sandbox/server/ExampleIds.ts"
+import type { ExampleIds } from "../../../src/sandbox/world/ExampleIds.ts"
 import { clientCalls, endpointNames } from "../../support/api/PublicClient.ts"
 import { file } from "./Client.ts"
 

@@ -5,8 +5,8 @@
  * - The interview belongs to the application, which belongs to the candidate, job and stage; the job and the
  *   staffing entity are open. If the world has no such set of records, any records are used.
  */
-import { isLive, type Records, type Row, type WorldModel } from "../world/Records.ts"
-import type { World } from "../world/World.ts"
+import { isLive, type Records, type Row, type WorldModel } from "./Records.ts"
+import type { World } from "./World.ts"
 
 const exampleModels = {
   application: "ats.application",

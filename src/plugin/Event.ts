@@ -59,18 +59,18 @@ export interface Envelope<M extends Model> {
   readonly position: string
 }
 
-interface Created<M extends Model> {
+export interface Created<M extends Model> {
   readonly kind: "created"
   readonly before: null
   readonly after: RecordOf<M>
 }
-interface Deleted<M extends Model> {
+export interface Deleted<M extends Model> {
   readonly kind: "deleted"
   /** Null if the reason is `forgotten`: an operator had the record removed, so its content no longer exists. */
   readonly before: RecordOf<M> | null
   readonly after: null
 }
-interface Updated<M extends Model, P extends string> {
+export interface Updated<M extends Model, P extends string> {
   readonly kind: "updated"
   readonly before: RecordOf<M>
   readonly after: RecordOf<M>
@@ -85,7 +85,7 @@ interface Updated<M extends Model, P extends string> {
   readonly changed: ReadonlyArray<P>
 }
 /** A transition can also happen on a `created` event; `before` is then null. */
-interface Transitioned<M extends Model> {
+export interface Transitioned<M extends Model> {
   readonly kind: "created" | "updated"
   readonly before: RecordOf<M> | null
   readonly after: RecordOf<M>

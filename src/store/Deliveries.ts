@@ -17,6 +17,6 @@ import type * as Effect from "effect/Effect"
 import type * as SqlDeliveries from "./sql/delivery/SqlDeliveries.ts"
 
 // an interface, so that messages of the compiler stay short
-interface Operations extends Effect.Success<typeof SqlDeliveries.make> {}
+export interface Operations extends Effect.Success<typeof SqlDeliveries.make> {}
 
 export class Deliveries extends Context.Service<Deliveries, Operations>()("rollcall/store/Deliveries") {}

@@ -24,6 +24,6 @@ export {
 } from "./StoreError.ts"
 
 type Made = Effect.Success<typeof SqlStore.make>["store"]
-interface Operations extends Made {}
+export interface Operations extends Made {}
 
 export class Store extends Context.Service<Store, Operations>()("rollcall/store/Store") {}

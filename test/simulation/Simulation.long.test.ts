@@ -26,10 +26,10 @@ describe("Simulation, at length", () => {
 })
 
 describe.concurrent("Mutants", () => {
-  it.each(mutants)("the mutant $name is caught; removed defense: $without", async ({ name, noticedIn = 1 }) => {
+  it.each(mutants)("the mutant $name is caught; removed defense: $without", async ({ firstWorld, name }) => {
     let caught = 0
     await runWorlds({
-      from: noticedIn,
+      from: firstWorld,
       worlds: 1_000,
       mutant: name,
       processes: 1,

@@ -16,15 +16,46 @@ export interface Mutant {
   /** The removed defense, as a sentence that no longer holds. */
   readonly without: string
   readonly patches: ReadonlyArray<Patch>
-  /** For a mutant that few worlds notice: one that did. The long tests begin their search there, so an outdated number costs only time. */
-  readonly noticedIn?: number
+  /** The first world that the long tests try. */
+  readonly firstWorld: number
+}
+
+/**
+ * Worlds that noticed the mutants that few worlds notice. The long tests begin their search there: an outdated number costs only time, and
+ * `npm run mutants -- --only <name> --until 1 --worlds 1000` prints the new one.
+ */
+const noticedIn: Readonly<Record<string, number>> = {
+  "no-second-pass": 57,
+  "restart-unseen": 63,
+  "polls-first": 28,
+  "late-date": 32,
+  "nameless-infers": 84,
+  "hash-without-removal": 42,
+  "no-attempt-fence": 52,
+  "batches-forgotten": 42,
+  "checked-before-its-turn": 38,
+  "no-refresh": 31,
+  "candidate-dies-early": 51,
+  "forgotten-results": 263,
+  "forgetting-abandoned": 35,
+  "forgotten-adopted": 195,
+  "adoption-unreconciled": 72,
+  "failover-unnoticed": 99,
+  "unshared-budget": 108,
+  "no-delivery-fence": 42,
+  "unshared-circuits": 39
 }
 
 const mutant = (
   name: string,
   without: string,
   ...patches: ReadonlyArray<readonly [from: string, to: string]>
-): Mutant => ({ name, without, patches: patches.map(([from, to]) => ({ from, to })) })
+): Mutant => ({
+  name,
+  without,
+  patches: patches.map(([from, to]) => ({ from, to })),
+  firstWorld: noticedIn[name] ?? 1
+})
 
 export const mutants: ReadonlyArray<Mutant> = [
   mutant("one-poll-window", "every change lies inside two complete polls", [
@@ -447,6 +478,7 @@ export const patched = (mutant: Mutant, text: string): string =>
 
 /** Throws unless the text of every patch occurs exactly once in the sources. */
 export const checkMutants = (): void => {
+  for (const name of Object.keys(noticedIn)) mutantOf(name)
   const root = fileURLToPath(new URL("../../../src", import.meta.url))
   const sources = globSync("**/*.ts", { cwd: root })
     .filter((file) => !file.endsWith(".test.ts"))

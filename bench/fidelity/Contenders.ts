@@ -10,7 +10,8 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { contentOf } from "../../test/simulation/oracle/Content.ts"
 import type { Mutation, Plan, Step, WorldSettings } from "../../test/simulation/plan/Plan.ts"
-import { Process, unobserved } from "../../test/simulation/service/Process.ts"
+import { Process } from "../../test/simulation/service/Process.ts"
+import { unobserved } from "../../test/simulation/service/ProcessObserver.ts"
 import { SimulatedSink } from "../../test/simulation/service/SimulatedSink.ts"
 import { SimulatedStore } from "../../test/simulation/service/SimulatedStore.ts"
 import type { FaultyApi } from "../../test/simulation/world/FaultyApi.ts"
@@ -235,7 +236,7 @@ export const rollcall: Contender = {
           for (const { after, id, kind } of events) {
             report(table, id, { at: time.now, kind, record: after === null ? null : JSON.parse(after) })
           }
-          if (events.length > 0) process.appended()
+          if (events.length > 0) process.store.appended()
         }
       }
     })

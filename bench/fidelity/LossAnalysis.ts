@@ -6,7 +6,7 @@
  * - The first matching reason counts, in the order of `lossReasons`: a change behind a hold may also have been hidden by a fault.
  */
 import { contentOf } from "../../test/simulation/oracle/Content.ts"
-import type { CommittedTransaction } from "../../test/simulation/service/Process.ts"
+import type { CommittedTransaction } from "../../test/simulation/service/CommittedTransaction.ts"
 import type { ServedPage } from "../../test/simulation/world/FaultyApi.ts"
 import type { JsonObject, Row, Table } from "../../test/simulation/world/World.ts"
 

@@ -19,7 +19,6 @@ import { Store } from "../../src/store/Store.ts"
 import { Oracle, type OracleSnapshot, type Violation } from "./oracle/Oracle.ts"
 import {
   type Command,
-  kindOf,
   type Mutation,
   type MutationKind,
   type Plan,
@@ -28,9 +27,10 @@ import {
   type Trouble
 } from "./plan/Plan.ts"
 import { describeCommit, describePage, minutes } from "./runner/Trace.ts"
+import type { Environment } from "./service/Environment.ts"
 import { OperatorKeys } from "./service/OperatorKeys.ts"
 import { notifier, plugins, replayed } from "./service/Plugins.ts"
-import { type Environment, Process } from "./service/Process.ts"
+import { Process } from "./service/Process.ts"
 import { leaseMillis } from "./service/SharedRequests.ts"
 import { SimulatedPlacement } from "./service/SimulatedPlacement.ts"
 import { SimulatedSink } from "./service/SimulatedSink.ts"
@@ -122,10 +122,10 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         if (retired.length === 0) return
         trace(`process ${process.number}  retires the keys ${retired.join(", ")}`)
         const others = processes.filter((other) => other !== process && !other.dead && other.isListed)
-        oracle.keysRetired(retired, others.map(({ keyed }) => keyed?.keys[0] ?? null))
+        oracle.keysRetired(retired, others.map(({ store }) => store.keyed?.keys[0] ?? null))
         checkKeys()
         keys.remove(retired)
-        for (const other of processes) other.keysChanged()
+        for (const other of processes) other.store.keysChanged()
       }
     },
     forgets,
@@ -139,7 +139,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
       },
       ownerClaimed: (owner) => {
         oracle.ownerClaimed(owner)
-        if (keys !== null) { for (const process of processes) process.keysChanged() }
+        if (keys !== null) { for (const process of processes) process.store.keysChanged() }
       },
       isLatestOwner: (owner) => oracle.isLatestOwner(owner),
       writeAllowed: (owner) => oracle.writeAllowed(owner),
@@ -153,7 +153,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         if (onTrace !== undefined) trace(describeCommit(process, written))
         oracle.committed(process, written)
         if (keys !== null) oracle.keysSeen(simulatedStore.keyIds)
-        if (written.events.length > 0) { for (const other of processes) other.appended() }
+        if (written.events.length > 0) { for (const other of processes) other.store.appended() }
       },
       forgettingChanged: (record, state) => {
         trace(`${record.model} ${record.id} is ${state}`)
@@ -345,11 +345,11 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     oracle.keysSeen(ids)
     for (const process of processes) {
       const since = simulatedPlacement.awakeSince(process)
-      const hasAll = [...ids.registered].every((id) => process.keyed?.keys.includes(id))
+      const hasAll = [...ids.registered].every((id) => process.store.keyed?.keys.includes(id))
       if (process.dead || hasAll) lacking.delete(process)
       else if (since !== null) {
         // a transaction that claims nothing may have registered the key
-        if (!lacking.has(process)) process.keysChanged()
+        if (!lacking.has(process)) process.store.keysChanged()
         const noticed = Math.max(since, lacking.get(process) ?? time.now)
         lacking.set(process, noticed)
         if (time.now - noticed > handoverTime) oracle.keysLacked(process.number, simulatedPlacement.works(process))
@@ -368,9 +368,9 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     lastValue = step.value
     switch (step.trouble) {
       case "killBeforeCommit":
-        return current.injectFailure("killBefore", step.count)
+        return current.store.injectFailure("killBefore", step.count)
       case "killAfterCommit":
-        return current.injectFailure("killAfter", step.count)
+        return current.store.injectFailure("killAfter", step.count)
       case "killBeforeSend":
         return simulatedSink.injectFailure("killBefore", step.count)
       case "killAfterSend":
@@ -398,9 +398,9 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
       case "replace":
         return replaceOldest()
       case "storeAway":
-        return current.injectFailure("away", step.count)
+        return current.store.injectFailure("away", step.count)
       case "storeUnsure":
-        return step.value < 0.5 ? current.injectFailure("unsure", step.count) : current.loseNextClaim()
+        return step.value < 0.5 ? current.store.injectFailure("unsure", step.count) : current.store.loseNextClaim()
       case "sinkAway":
         return simulatedSink.injectFailure("away", step.count)
       case "sinkUnsure":
@@ -606,6 +606,3 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     events: log.length
   }
 }
-
-/** The kinds of a plan's steps, for a headline. */
-export const kindsOf = (plan: Plan): ReadonlyArray<string> => [...new Set(plan.steps.map(kindOf))]

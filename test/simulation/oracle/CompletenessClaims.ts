@@ -12,7 +12,7 @@
 import { completeTo } from "../../../src/domain/Watermark.ts"
 import type { StreamState } from "../../../src/store/State.ts"
 import type { WorldSettings } from "../plan/Plan.ts"
-import type { Process } from "../service/Process.ts"
+import type { RunningProcess } from "../service/ProcessObserver.ts"
 import type { ServedPage } from "../world/FaultyApi.ts"
 import type { Row } from "../world/World.ts"
 import { nameOf, type ObservedStream, type ReportViolation } from "./ObservedStream.ts"
@@ -47,7 +47,7 @@ export class CompletenessClaims {
     this.#setting = setting
   }
 
-  pageServed(process: Process, { missingRows, request, requestedAt, table }: ServedPage, now: number): void {
+  pageServed(process: RunningProcess, { missingRows, request, requestedAt, table }: ServedPage, now: number): void {
     const known = this.#hidden.get(nameOf(table)) ?? new Set()
     this.#hidden.set(nameOf(table), known)
     for (const { id } of missingRows) known.add(id)
@@ -68,7 +68,7 @@ export class CompletenessClaims {
   }
 
   committed(
-    process: Process,
+    process: RunningProcess,
     stream: ObservedStream,
     before: StreamState,
     after: StreamState,

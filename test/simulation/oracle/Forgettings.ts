@@ -7,7 +7,7 @@
  */
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { ForgettableRecord, Forgotten } from "../../../src/domain/Forgotten.ts"
-import type { ForgettingState } from "../service/Process.ts"
+import type { ForgettingState } from "../service/ProcessObserver.ts"
 import type { JsonObject } from "../world/World.ts"
 import { candidateIn, model as candidateModel } from "./Candidates.ts"
 

@@ -1,5 +1,4 @@
 /** The oracle's view of one stream: the published and the pending state of each record, and the rows that were served. */
-import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { Hold, Pending } from "../../../src/store/Records.ts"
 import type { FaultKind } from "../plan/Plan.ts"
 import type { ServedRow } from "../world/FaultyApi.ts"
@@ -190,9 +189,3 @@ export const formsOf = ({ forgettings, table }: ObservedStream, record: JsonObje
 /** Whether a state of a record may be published or pending with this content. */
 export const isFormOf = (stream: ObservedStream, record: JsonObject, content: string): boolean =>
   formsOf(stream, record).some((form) => contentOf(form) === content)
-
-/** An event of a stream or of its derived model, in log order. */
-export interface LoggedEvent {
-  readonly model: string
-  readonly event: NewEvent
-}

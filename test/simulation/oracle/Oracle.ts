@@ -17,7 +17,8 @@ import type { EndedRun } from "../../../src/store/Run.ts"
 import type { Owner } from "../../../src/store/State.ts"
 import type { Store } from "../../../src/store/Store.ts"
 import type { FaultKind, WorldSettings } from "../plan/Plan.ts"
-import type { CommittedTransaction, ForgettingState, Process, ProcessObserver } from "../service/Process.ts"
+import type { CommittedTransaction } from "../service/CommittedTransaction.ts"
+import type { ForgettingState, ProcessObserver, RunningProcess } from "../service/ProcessObserver.ts"
 import { leaseMillis } from "../service/SharedRequests.ts"
 import type { ServedPage, WriteEffect } from "../world/FaultyApi.ts"
 import type { VirtualTime } from "../world/VirtualTime.ts"
@@ -109,7 +110,7 @@ export class Oracle implements ProcessObserver {
     this.#emptyStore = this.#takeSnapshot()
   }
 
-  pageServed(process: Process, delivery: ServedPage): void {
+  pageServed(process: RunningProcess, delivery: ServedPage): void {
     this.#runs.pageServed(process, delivery, this.#time.now)
     this.#claims.pageServed(process, delivery, this.#time.now)
     recordServedRows(this.#streams.get(nameOf(delivery.table))!, delivery.copies, this.#time.now)
@@ -270,7 +271,7 @@ export class Oracle implements ProcessObserver {
     for (const what of this.#remainsOf(record)) report("I11", `${id} is forgotten, but ${what}`)
   }
 
-  committed(process: Process, written: CommittedTransaction): void {
+  committed(process: RunningProcess, written: CommittedTransaction): void {
     const { integration, model } = written.key
     const stream = this.#streams.get(`${integration}/${model === candidateModel ? "ats.application" : model}`)
     if (stream === undefined) return

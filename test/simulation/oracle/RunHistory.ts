@@ -4,7 +4,7 @@
  */
 import { type EndedRun, keptRuns, type PublishedCounts } from "../../../src/store/Run.ts"
 import type { StreamState } from "../../../src/store/State.ts"
-import type { CommittedTransaction } from "../service/Process.ts"
+import type { CommittedTransaction } from "../service/CommittedTransaction.ts"
 import type { ReportViolation } from "./ObservedStream.ts"
 
 type Kind = keyof PublishedCounts

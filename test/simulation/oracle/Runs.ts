@@ -6,7 +6,8 @@ import type { Pending } from "../../../src/store/Records.ts"
 import type { RowCounts } from "../../../src/store/Run.ts"
 import type { StreamState } from "../../../src/store/State.ts"
 import type { WorldSettings } from "../plan/Plan.ts"
-import type { CommittedTransaction, Process } from "../service/Process.ts"
+import type { CommittedTransaction } from "../service/CommittedTransaction.ts"
+import type { RunningProcess } from "../service/ProcessObserver.ts"
 import type { ServedPage, ServedRow } from "../world/FaultyApi.ts"
 import type { JsonObject, RecordState, Row } from "../world/World.ts"
 import { contentOf } from "./Content.ts"
@@ -45,7 +46,7 @@ export class Runs {
     this.#quietAt = start + setting.duration
   }
 
-  pageServed(process: Process, delivery: ServedPage, now: number): void {
+  pageServed(process: RunningProcess, delivery: ServedPage, now: number): void {
     const { copies, last, request, requestedAt, table } = delivery
     if (request.ids !== null) {
       const name = `${process.readerOf(table)} ${nameOf(table)}`
@@ -62,7 +63,13 @@ export class Runs {
   }
 
   /** Notes the start and the end of the backfill before its events are checked. */
-  noteBackfill(process: Process, stream: ObservedStream, before: StreamState, after: StreamState, now: number): void {
+  noteBackfill(
+    process: RunningProcess,
+    stream: ObservedStream,
+    before: StreamState,
+    after: StreamState,
+    now: number
+  ): void {
     if (before.watermark === null && after.watermark !== null) {
       stream.since = this.#openOf(process, stream, "sweep")?.startedAt ?? null
     }
@@ -77,7 +84,7 @@ export class Runs {
   }
 
   committed(
-    process: Process,
+    process: RunningProcess,
     stream: ObservedStream,
     written: CommittedTransaction,
     now: number,
@@ -107,7 +114,7 @@ export class Runs {
 
   /** A sweep that is due reads something between polls, however long they take. A failure gives another step its turn. */
   #checkTurns(
-    process: Process,
+    process: RunningProcess,
     { sweptAt, table }: ObservedStream,
     { after, before }: CommittedTransaction,
     now: number,
@@ -128,20 +135,20 @@ export class Runs {
   }
 
   /** A forgotten record does not count as read. */
-  #servedTo(process: Process, stream: ObservedStream, kind: "poll" | "sweep"): Served {
+  #servedTo(process: RunningProcess, stream: ObservedStream, kind: "poll" | "sweep"): Served {
     const open = this.#openOf(process, stream, kind)
     if (open === undefined || !open.pages.has("") || stream.forgettings.isUsed) return null
     const rows = [...open.pages.values()].reduce((sum, { copies }) => sum + copies.length, 0)
     return { rows, pages: open.pages.size }
   }
 
-  #openOf(process: Process, { table }: ObservedStream, kind: "poll" | "sweep"): OpenRun | undefined {
+  #openOf(process: RunningProcess, { table }: ObservedStream, kind: "poll" | "sweep"): OpenRun | undefined {
     return this.#open.get(`${process.readerOf(table)} ${kind} ${nameOf(table)}`)
   }
 
   /** N1: a record stays stale until a response that contains every control. */
   checkRefresh(
-    process: Process,
+    process: RunningProcess,
     stream: ObservedStream,
     refreshed: ReadonlyArray<string>,
     report: ReportViolation

@@ -1,5 +1,6 @@
 /** Describes the responses and commits of a world, line by line, to find the cause of a violation. */
-import type { CommittedTransaction, Process } from "../service/Process.ts"
+import type { CommittedTransaction } from "../service/CommittedTransaction.ts"
+import type { RunningProcess } from "../service/ProcessObserver.ts"
 import type { ServedPage } from "../world/FaultyApi.ts"
 
 /** Minutes since `start`, both ms. */
@@ -8,7 +9,7 @@ export const minutes = (at: number, start: number): string => `${((at - start) /
 const short = (id: string): string => id.slice(0, 5)
 
 /** A row is written `<record>:<state>`; `†` marks a state shown as deleted. */
-export const describePage = (process: Process, delivery: ServedPage): string => {
+export const describePage = (process: RunningProcess, delivery: ServedPage): string => {
   const { copies, last, request, table } = delivery
   const rows = copies.map(({ hasId, row, state }) =>
     `${hasId ? "" : "nameless "}${short(row.id)}:${state}${row.history[state]!.live ? "" : "†"}`
@@ -24,7 +25,7 @@ export const describePage = (process: Process, delivery: ServedPage): string => 
 }
 
 export const describeCommit = (
-  process: Process,
+  process: RunningProcess,
   { after, before, key, log, pending }: CommittedTransaction
 ): string => {
   const changes = [

@@ -10,7 +10,7 @@ import * as Fiber from "effect/Fiber"
 import type { Placement } from "../../../src/fleet/Placement.ts"
 import { hash } from "../../../src/sandbox/world/SeededRandom.ts"
 import type { VirtualTime } from "../world/VirtualTime.ts"
-import type { Process } from "./Process.ts"
+import type { RunningProcess } from "./ProcessObserver.ts"
 
 /** Time until the locks of a process that died or froze are free, in ms. */
 const lockExpiry = 5_000
@@ -18,7 +18,7 @@ const lockExpiry = 5_000
 const noticeTime = 500
 
 interface Member {
-  readonly process: Process
+  readonly process: RunningProcess
   readonly registered: Map<string, Effect.Effect<never>>
   /** The singletons that run here, or are being stopped. */
   readonly running: Map<string, Fiber.Fiber<never>>
@@ -42,7 +42,7 @@ export class SimulatedPlacement {
   }
 
   /** The placement as the process sees it. */
-  of(process: Process): Placement["Service"] {
+  of(process: RunningProcess): Placement["Service"] {
     const member: Member = { process, registered: new Map(), running: new Map(), frozenUntil: 0, takesPart: true }
     this.#members = [...this.#members, member]
     return {
@@ -63,13 +63,13 @@ export class SimulatedPlacement {
   }
 
   /** Called when the process was killed. */
-  died(process: Process): void {
+  died(process: RunningProcess): void {
     this.#members = this.#members.filter((member) => member.process !== process)
     this.#rebalanceAfter(lockExpiry)
   }
 
   /** The process loses its singletons, and notices that only after `duration` ms. */
-  freeze(process: Process, duration: number): void {
+  freeze(process: RunningProcess, duration: number): void {
     const member = this.#members.find((one) => one.process === process)
     if (member === undefined) return
     member.frozenUntil = this.#time.now + duration
@@ -78,7 +78,7 @@ export class SimulatedPlacement {
   }
 
   /** Keeps the process in the placement until interrupted; then it hands over all of its singletons. */
-  takePart(process: Process): Effect.Effect<never> {
+  takePart(process: RunningProcess): Effect.Effect<never> {
     const set = (takesPart: boolean) =>
       Effect.sync(() => {
         const member = this.#members.find((one) => one.process === process)
@@ -90,13 +90,13 @@ export class SimulatedPlacement {
   }
 
   /** Whether the process knows what happens, and since when, in ms. */
-  awakeSince(process: Process): number | null {
+  awakeSince(process: RunningProcess): number | null {
     const member = this.#members.find((one) => one.process === process)
     return member === undefined || this.#time.now < member.frozenUntil ? null : member.frozenUntil
   }
 
   /** Whether the process runs a singleton. */
-  works(process: Process): boolean {
+  works(process: RunningProcess): boolean {
     return this.#members.some((member) =>
       member.process === process && [...member.running.values()].some((fiber) => fiber.pollUnsafe() === undefined)
     )

@@ -6,13 +6,12 @@
  * - Every exception is listed in docs/simulation.md, and explained in the code. An exception that hides a defect is
  *   worse than no oracle.
  */
-import type { LogEntry, NewEvent } from "../../../src/domain/ChangeEvent.ts"
+import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
 import type { ForgettableRecord } from "../../../src/domain/Forgotten.ts"
 import type { StreamKey } from "../../../src/domain/Model.ts"
 import { deliveryScopeOf, shardOf } from "../../../src/domain/Shard.ts"
 import type { AttemptOutcome, ClaimResult } from "../../../src/store/DeliveryClaims.ts"
 import type { ForgottenRecord } from "../../../src/store/Operators.ts"
-import type { Pending } from "../../../src/store/Records.ts"
 import type { EndedRun } from "../../../src/store/Run.ts"
 import type { Owner } from "../../../src/store/State.ts"
 import type { Store } from "../../../src/store/Store.ts"
@@ -24,23 +23,32 @@ import type { ServedPage, WriteEffect } from "../world/FaultyApi.ts"
 import type { VirtualTime } from "../world/VirtualTime.ts"
 import type { JsonObject, Table, World } from "../world/World.ts"
 import { candidateIn, Candidates, model as candidateModel } from "./Candidates.ts"
+import {
+  checkAbsence,
+  checkBlocked,
+  checkReleased,
+  checkUnfinishedRun,
+  checkWaves,
+  isConcluded
+} from "./CommitRules.ts"
 import { CompletenessClaims } from "./CompletenessClaims.ts"
 import { contentOf } from "./Content.ts"
 import { Echoes } from "./Echoes.ts"
-import { checkEvent, checkSequence } from "./EventRules.ts"
+import { checkEvent } from "./EventRules.ts"
 import { FleetRules, type KeyIds } from "./FleetRules.ts"
-import { Forgettings, isIn, withoutForgotten } from "./Forgettings.ts"
+import { checkFold } from "./Fold.ts"
+import { checkHidden, checkRemoval } from "./ForgettingRules.ts"
+import { Forgettings } from "./Forgettings.ts"
 import {
   copyOf,
   nameOf,
   newStream,
   type ObservedStream,
-  type PublishedRecord,
   recordServedRows,
   type ReportViolation,
-  type StoredState,
-  unpublished
+  type StoredState
 } from "./ObservedStream.ts"
+import { Ownership } from "./Ownership.ts"
 import { checkPlaces, type Placed } from "./Places.ts"
 import { type Concerns, type LogSnapshot, Publishing, type Taken } from "./Publishing.ts"
 import { RefusedWrites } from "./RefusedWrites.ts"
@@ -64,9 +72,6 @@ export interface OracleSnapshot {
   readonly forgettings: Forgettings
 }
 
-/** Time between the check of a write and its sending, in ms: the remaining window that docs/delivery.md describes. */
-const maxSendDelay = 10_000
-
 export class Oracle implements ProcessObserver {
   readonly violations: Array<Violation> = []
   readonly #time: VirtualTime
@@ -81,10 +86,7 @@ export class Oracle implements ProcessObserver {
   readonly #echoes = new Echoes()
   readonly #fleet: FleetRules
   readonly #refusedWrites: RefusedWrites
-  readonly #epochs = new Map<string, number>()
-  /** The latest takeover of each scope, with its time. */
-  readonly #takeovers = new Map<string, { readonly epoch: number; readonly at: number }>()
-  #stoppedAt: number | null = null
+  readonly #ownership = new Ownership()
   /** Holds that an operator approved. */
   #approved = new Set<number>()
   /** The view of an empty store. */
@@ -121,12 +123,11 @@ export class Oracle implements ProcessObserver {
   }
 
   ownerClaimed(owner: Owner): void {
-    this.#epochs.set(owner.scope, owner.epoch)
-    this.#takeovers.set(owner.scope, { epoch: owner.epoch, at: this.#time.now })
+    this.#ownership.claimed(owner, this.#time.now)
   }
 
-  isLatestOwner({ epoch, scope }: Owner): boolean {
-    return this.#epochs.get(scope) === epoch
+  isLatestOwner(owner: Owner): boolean {
+    return this.#ownership.isLatest(owner)
   }
 
   /** Called when a plugin's write takes effect. */
@@ -136,28 +137,17 @@ export class Oracle implements ProcessObserver {
     }
   }
 
-  writeAllowed({ epoch, scope }: Owner): void {
-    if (!this.isLatestOwner({ epoch, scope })) {
-      this.#reportOf(scope)("X16", `a write was allowed for a fenced owner (epoch ${epoch})`)
-    }
+  writeAllowed(owner: Owner): void {
+    this.#ownership.writeAllowed(owner, this.#reportOf(owner.scope))
   }
 
   /** Called when all writes are stopped or resumed. */
   writesSwitched(on: boolean): void {
-    this.#stoppedAt = on ? null : this.#time.now
+    this.#ownership.writesSwitched(on, this.#time.now)
   }
 
-  /** Called when a write is sent: the conditions of its check must have held a moment ago (X16). */
-  writeSent({ epoch, scope }: Owner): void {
-    const report = this.#reportOf(scope)
-    const latest = this.#takeovers.get(scope)
-    const isPast = (at: number) => this.#time.now - at > maxSendDelay
-    if (latest !== undefined && latest.epoch !== epoch && isPast(latest.at)) {
-      report("X16", `a write was sent for epoch ${epoch}, which was taken over ${this.#time.now - latest.at} ms ago`)
-    }
-    if (this.#stoppedAt !== null && isPast(this.#stoppedAt)) {
-      report("X16", `a write was sent ${this.#time.now - this.#stoppedAt} ms after all writes were stopped`)
-    }
+  writeSent(owner: Owner): void {
+    this.#ownership.writeSent(owner, this.#time.now, this.#reportOf(owner.scope))
   }
 
   /** Called when a request reaches the API; `inFlight`: with it. */
@@ -280,13 +270,16 @@ export class Oracle implements ProcessObserver {
       report("I10", `a fenced owner committed (epoch ${written.owner.epoch})`)
     }
     checkBlocked(stream, written.after, report)
-    this.#checkHidden(stream, written, report)
-    if (written.log.some(({ event }) => event.reason === "forgotten")) return this.#removed(stream, written, report)
+    checkHidden(stream, written, report)
+    if (written.log.some(({ event }) => event.reason === "forgotten")) {
+      return checkRemoval(stream, this.#candidatesOf(stream), this.#publishing, written, this.#time.now, report)
+    }
     if (model === candidateModel) return
     for (const hold of written.holds) stream.holds.set(hold.id, hold)
     const released = written.holds.filter(({ state }) => state === "approving" || state === "approved")
-    if (released.length > 0) this.#checkReleased(stream, written.events, released.map(({ id }) => id), report)
-    else if (!isConcluded(written)) checkUnfinishedRun(written.events, report)
+    if (released.length > 0) {
+      checkReleased(stream, written.events, released.map(({ id }) => id), this.#approved, report)
+    } else if (!isConcluded(written)) checkUnfinishedRun(written.events, report)
 
     this.#runs.noteBackfill(process, stream, written.before, written.after, this.#time.now)
     const changes = this.#checkLog(stream, written, report)
@@ -339,7 +332,7 @@ export class Oracle implements ProcessObserver {
     this.storeReplaced()
     this.#runs.forget()
     this.#claims.forget()
-    this.#epochs.clear()
+    this.#ownership.forget()
   }
 
   /** Called when an operator adopted the store: exactly the live records are published again, with the same content (X11). */
@@ -378,7 +371,7 @@ export class Oracle implements ProcessObserver {
     for (const key of unmatched.keys()) report("X11", `${key} was adopted but never published before`)
     this.#runs.forget()
     this.#claims.forget()
-    this.#epochs.clear()
+    this.#ownership.forget()
   }
 
   /**
@@ -415,78 +408,6 @@ export class Oracle implements ProcessObserver {
     const known = this.#candidates.get(integration) ?? new Candidates()
     this.#candidates.set(integration, known)
     return known
-  }
-
-  /** A transaction that sees a record as forgotten publishes only its delete, and stages no change of the record. */
-  #checkHidden(
-    stream: ObservedStream,
-    { forgotten, log, pending }: CommittedTransaction,
-    report: ReportViolation
-  ): void {
-    const { integration, model: own } = stream.table
-    for (const { event, model } of log) {
-      const { after, id, kind } = event
-      // a change that waited when the command was given is still released; the removal comes later
-      const waited = this.#forgettings.stateOf({ integration, model, id }) === "erasing" &&
-        (model === candidateModel || stream.pending.has(id))
-      if (isIn(forgotten, model, id) && kind !== "deleted" && !waited) {
-        report("I11", `${kind} ${event.version} of ${id}, which is forgotten`)
-      }
-      if (event.reason === "forgotten" && (after !== null || event.changes !== "[]")) {
-        report("I11", `the delete of ${id} has content, although it is forgotten`)
-      }
-    }
-    for (const [id, row] of pending) {
-      if (row !== null && row.content !== null && isIn(forgotten, own, id)) {
-        report("I11", `${id} is ${row.status}, although it is forgotten`)
-      }
-    }
-  }
-
-  /** A forgotten record is deleted. A record that repeats it is deleted, and created again without it. */
-  #removed(
-    stream: ObservedStream,
-    { forgotten, key, log, pending }: CommittedTransaction,
-    report: ReportViolation
-  ): void {
-    const { records, table: { integration } } = stream
-    const candidates = this.#candidatesOf(stream)
-    /** The records that were deleted and must be created again, with their content. */
-    const again = new Map<string, PublishedRecord>()
-    const erased = new Set<string>()
-    for (const { event, model } of log) {
-      this.#publishing.appended(event, integration, model, report)
-      const isOwn = isIn(forgotten, model, event.id)
-      if (model === candidateModel) {
-        candidates.checkEvent(stream, event, erased, report)
-        continue
-      }
-      if (model === "ats.application") candidates.applicationPublished(event)
-      const known = records.get(event.id) ?? unpublished
-      const deleted = again.get(event.id)
-      if (deleted === undefined) {
-        if (event.reason !== "forgotten") report("I11", `${event.kind} of ${event.id} in the removal of another record`)
-        checkEvent(stream, event, this.#time.now, report)
-        if (!isOwn) again.set(event.id, known)
-        else if (candidateIn(known.after) !== null) erased.add(candidateIn(known.after)!.id)
-        continue
-      }
-      again.delete(event.id)
-      checkSequence(event, known, report)
-      const after = event.after === null ? null : JSON.parse(event.after)
-      const expected = deleted.after === null ? null : withoutForgotten(forgotten, deleted.after)
-      if (after === null || expected === null || contentOf(after) !== contentOf(expected)) {
-        report("I8", `${event.id} was created again with other content than it had`)
-      }
-      if (event.origin !== "backfill" || !event.restored) report("I11", `${event.id} was created again as new`)
-      records.set(event.id, { ...deleted, version: event.version, after, afterText: event.after })
-    }
-    for (const id of again.keys()) report("I1", `${id} is deleted as forgotten, but only repeats a forgotten record`)
-    if (key.model === candidateModel) return
-    for (const [id, row] of pending) {
-      if (row === null) stream.pending.delete(id)
-      else stream.pending.set(id, row)
-    }
   }
 
   /** Checks committed events and updates the published state. */
@@ -529,116 +450,7 @@ export class Oracle implements ProcessObserver {
     if (after.lastSweep?.id !== before.lastSweep?.id) this.#echoes.swept(integration)
   }
 
-  /** Only changes that an operator approved are released with a hold (D17). */
-  #checkReleased(
-    stream: ObservedStream,
-    events: ReadonlyArray<NewEvent>,
-    holds: ReadonlyArray<number>,
-    report: ReportViolation
-  ): void {
-    for (const hold of holds) if (!this.#approved.has(hold)) report("D17", `hold ${hold} was released without approval`)
-    for (const { id, kind } of events) {
-      const hold = stream.pending.get(id)?.hold ?? null
-      if (hold === null || !holds.includes(hold)) {
-        report("D17", `${kind} of ${id} was published with a hold that does not contain it`)
-      }
-    }
-  }
-
   #reportOf(stream: string): ReportViolation {
     return (invariant, what) => void this.violations.push({ invariant, at: this.#time.now, stream, what })
-  }
-}
-
-const isConcluded = ({ after, before }: CommittedTransaction): boolean =>
-  after.lastPoll?.id !== before.lastPoll?.id || after.lastSweep?.id !== before.lastSweep?.id
-
-/** Deletes and restores wait for the end of their run, where the guard can judge them together (D4, D19, I7). */
-const checkUnfinishedRun = (events: ReadonlyArray<NewEvent>, report: ReportViolation): void => {
-  for (const { id, kind, reason, restored } of events) {
-    // Both kinds at once are one fact about a record that was never published (D8).
-    if (reason === "unseen") continue
-    if (kind === "deleted" || restored) report("I7", `${kind} of ${id} before its run was complete`)
-  }
-}
-
-/** Waves wait for an operator's approval (C2, C3, D6). */
-const checkWaves = (stream: ObservedStream, changes: ReadonlyArray<PublishedChange>, report: ReportViolation): void => {
-  const live = [...stream.records.values()].filter(({ after }) => after !== null).length
-  const absent = [...stream.pending.values()].filter(({ confirmations, status }) =>
-    status === "absent" && confirmations > 0
-  )
-  for (const what of stream.waves.findUnheld(changes, live, absent.length)) report("D6", what)
-}
-
-/**
- * An absence is an inference even before it is published: it must not concern a record that existed all the time (I7). An older copy
- * of the store can contain an absence that ended since; only a further confirmation counts against it.
- */
-const checkAbsence = (stream: ObservedStream, pending: Pending, report: ReportViolation): void => {
-  if (pending.status !== "absent" || pending.confirmations <= (stream.pending.get(pending.id)?.confirmations ?? 0)) {
-    return
-  }
-  const row = stream.table.byId.get(pending.id)
-  const seen = stream.newestLiveState.get(pending.id)
-  if (row === undefined || seen === undefined) return
-  if (row.history.slice(seen.state).every(({ live }) => live)) {
-    report("I7", `${pending.id} counts as absent but existed all the time`)
-  }
-}
-
-/** The fold of the log equals the world (I8). */
-const checkFold = (stream: ObservedStream, pendingInStore: ReadonlySet<string>, report: ReportViolation): void => {
-  const { forgettings, table } = stream
-  const { integration, model } = table
-  // In a list that is empty, or has only forgotten records, no record can serve as a control: absent and disputed ones stay pending.
-  const isUnanswerable = table.rows.every(({ history, id }) =>
-    !history.at(-1)!.live || forgettings.hides({ integration, model, id })
-  )
-  for (const row of stream.table.byId.values()) {
-    const truth = row.history.at(-1)!
-    const published = stream.records.get(row.id)
-    const pending = stream.pending.get(row.id)
-    if ((pending !== undefined) !== pendingInStore.has(`${nameOf(stream.table)}/${row.id}`)) {
-      report("I2", `the stored pending row of ${row.id} differs from the committed one`)
-    }
-    const isShown = truth.live && !forgettings.hides({ integration, model, id: row.id })
-    const current = isShown ? contentOf(forgettings.shown(integration, truth.record)) : null
-    const shown = published?.after == null ? null : contentOf(published.after)
-    if (isUnanswerable && current === null && (pending?.status === "absent" || pending?.status === "disputed")) continue
-    if (current === shown) {
-      if (pending !== undefined) {
-        report("I1", `${row.id} is published with its current content but still ${pending.status}`)
-      }
-      continue
-    }
-    // A record that was empty when it was published first is published with that content.
-    if (published?.createdEmpty === true && shown === contentOf(forgettings.shown(integration, truth.record))) continue
-    report(
-      "I8",
-      `${row.id} is ${current ?? "gone"}, published as ${shown ?? "gone"}, ${pending?.status ?? "not pending"}`
-    )
-  }
-  if (stream.quarantined > stream.rowsWithoutId) report("I1", "readable rows were quarantined")
-}
-
-/** The fault with which the API itself gives each reason of a blocked stream. */
-const apiReasons: Readonly<Record<string, FaultKind>> = {
-  key: "unauthorized",
-  permission: "permission",
-  unsupported: "unsupported",
-  inactive: "inactive",
-  not_ready: "notReady"
-}
-
-/** Only the API itself blocks a stream: nothing else knows whether the key, the permission and the model are right. */
-const checkBlocked = (
-  { faults }: ObservedStream,
-  { blocked }: CommittedTransaction["after"],
-  report: ReportViolation
-): void => {
-  const reason = blocked === null ? undefined : apiReasons[blocked.reason]
-  if (reason !== undefined && !faults.has(reason)) {
-    report("C1", `the stream is blocked (${blocked?.reason}), which the API itself never said`)
   }
 }

@@ -122,7 +122,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         if (retired.length === 0) return
         trace(`process ${process.number}  retires the keys ${retired.join(", ")}`)
         const others = processes.filter((other) => other !== process && !other.dead && other.isListed)
-        oracle.keysRetired(retired, others.map(({ store }) => store.keyed?.keys[0] ?? null))
+        oracle.fleet.keysRetired(retired, others.map(({ store }) => store.keyed?.keys[0] ?? null))
         checkKeys()
         keys.remove(retired)
         for (const other of processes) other.store.keysChanged()
@@ -138,21 +138,21 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         oracle.pageServed(process, delivery)
       },
       ownerClaimed: (owner) => {
-        oracle.ownerClaimed(owner)
+        oracle.ownership.ownerClaimed(owner)
         if (keys !== null) { for (const process of processes) process.store.keysChanged() }
       },
-      isLatestOwner: (owner) => oracle.isLatestOwner(owner),
-      writeAllowed: (owner) => oracle.writeAllowed(owner),
-      writeSent: (owner) => oracle.writeSent(owner),
+      isLatestOwner: (owner) => oracle.ownership.isLatestOwner(owner),
+      writeAllowed: (owner) => oracle.ownership.writeAllowed(owner),
+      writeSent: (owner) => oracle.ownership.writeSent(owner),
       // a process with keys has a store of its own, and all of these are the same one
-      sinkOpened: (store, owner) => oracle.sinkOpened(keys === null ? store : simulatedStore.store, owner),
-      published: (store, owner) => oracle.published(keys === null ? store : simulatedStore.store, owner),
-      handlersRegistered: () => oracle.handlersRegistered(),
+      sinkOpened: (store, owner) => oracle.fleet.sinkOpened(keys === null ? store : simulatedStore.store, owner),
+      published: (store, owner) => oracle.fleet.published(keys === null ? store : simulatedStore.store, owner),
+      handlersRegistered: () => oracle.fleet.handlersRegistered(),
       settledAndClaimed: (owners, outcomes, result) => oracle.settledAndClaimed(owners, outcomes, result),
       committed: (process, written) => {
         if (onTrace !== undefined) trace(describeCommit(process, written))
         oracle.committed(process, written)
-        if (keys !== null) oracle.keysSeen(simulatedStore.keyIds)
+        if (keys !== null) oracle.fleet.keysSeen(simulatedStore.keyIds)
         if (written.events.length > 0) { for (const other of processes) other.store.appended() }
       },
       forgettingChanged: (record, state) => {
@@ -196,7 +196,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     return process
   }
   api.onFault = (table, kinds) => oracle.requestFailed(table, kinds)
-  api.onRequest = (inFlight) => oracle.requestSent(inFlight)
+  api.onRequest = (inFlight) => oracle.fleet.requestSent(inFlight)
   let current = launch()
   api.onWriteEffect = (effect) => {
     trace(`${effect.write} takes effect on ${effect.id}`)
@@ -215,7 +215,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     }
     return Effect.tap(
       simulatedStore.deliveries.setSwitch({ _tag: "Writes" }, on, action),
-      () => Effect.sync(() => oracle.writesSwitched(on))
+      () => Effect.sync(() => oracle.ownership.writesSwitched(on))
     )
   }
   api.stopWrites = () => {
@@ -342,7 +342,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   const checkKeys = () => {
     if (keys === null || simulatedPlacement === null) return
     const ids = simulatedStore.keyIds
-    oracle.keysSeen(ids)
+    oracle.fleet.keysSeen(ids)
     for (const process of processes) {
       const since = simulatedPlacement.awakeSince(process)
       const hasAll = [...ids.registered].every((id) => process.store.keyed?.keys.includes(id))
@@ -352,7 +352,9 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         if (!lacking.has(process)) process.store.keysChanged()
         const noticed = Math.max(since, lacking.get(process) ?? time.now)
         lacking.set(process, noticed)
-        if (time.now - noticed > handoverTime) oracle.keysLacked(process.number, simulatedPlacement.works(process))
+        if (time.now - noticed > handoverTime) {
+          oracle.fleet.keysLacked(process.number, simulatedPlacement.works(process))
+        }
       }
     }
   }
@@ -428,7 +430,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         const copy = copies.get(step)
         if (copy === undefined) return
         keepCopy()
-        oracle.storeReplaced()
+        oracle.fleet.storeReplaced()
         if (!simulatedStore.failOver(copy.file)) return
         // later the previous store comes back, or an operator restarts the process over the copy
         failedOver = {

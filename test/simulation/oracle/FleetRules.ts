@@ -6,7 +6,8 @@ import { deliveryScopeOf, shardOf } from "../../../src/domain/Shard.ts"
 import type { AttemptOutcome, ClaimResult } from "../../../src/store/DeliveryClaims.ts"
 import type { Owner } from "../../../src/store/State.ts"
 import type { Store } from "../../../src/store/Store.ts"
-import type { ReportViolation } from "./ObservedStream.ts"
+import type { VirtualTime } from "../world/VirtualTime.ts"
+import type { ReportAt } from "./ObservedStream.ts"
 
 /** So many records must fail one after another. */
 const failuresUntilOpen = 10
@@ -26,6 +27,8 @@ interface Circuit {
 }
 
 export class FleetRules {
+  readonly #time: VirtualTime
+  readonly #reportAt: ReportAt
   readonly #slots: number
   readonly #leaseMillis: number
   /** Until then requests may exceed the slots, because the store that had their leases was replaced. ms */
@@ -38,60 +41,65 @@ export class FleetRules {
   readonly #scopes = new Map<number, string>()
 
   /** `slots`: requests that all processes may have in flight. `leaseMillis`: how long slots may stay leased after their process died. */
-  constructor(slots: number | null, leaseMillis: number) {
+  constructor(time: VirtualTime, reportAt: ReportAt, slots: number | null, leaseMillis: number) {
+    this.#time = time
+    this.#reportAt = reportAt
     this.#slots = slots ?? Infinity
     this.#leaseMillis = leaseMillis
   }
 
   /** Called when another store, or a copy, answers the processes: it may lack leases. */
-  storeReplaced(now: number): void {
-    this.#unleasedUntil = now + this.#leaseMillis
+  storeReplaced(): void {
+    this.#unleasedUntil = this.#time.now + this.#leaseMillis
   }
 
-  /** Called when a request reaches the API. */
-  requestSent(inFlight: number, now: number, report: ReportViolation): void {
-    if (inFlight <= this.#slots || now < this.#unleasedUntil) return
-    report("R1", `${inFlight} requests are in flight, and the account has ${this.#slots} slots`)
+  /** Called when a request reaches the API; `inFlight`: with it. */
+  requestSent(inFlight: number): void {
+    if (inFlight <= this.#slots || this.#time.now < this.#unleasedUntil) return
+    this.#reportAt("account")("R1", `${inFlight} requests are in flight, and the account has ${this.#slots} slots`)
   }
 
   sinkOpened(store: Store["Service"], { epoch }: Owner): void {
     this.#relays.set(store, Math.max(epoch, this.#relays.get(store) ?? 0))
   }
 
-  published(store: Store["Service"], { epoch }: Owner, report: ReportViolation): void {
+  published(store: Store["Service"], { epoch }: Owner): void {
     const latest = this.#relays.get(store) ?? 0
-    if (epoch < latest) report("I10", `the relay with epoch ${epoch} published after the one with epoch ${latest}`)
+    if (epoch >= latest) return
+    this.#reportAt("sink")("I10", `the relay with epoch ${epoch} published after the one with epoch ${latest}`)
   }
 
   /** Called often, with the keys that are registered and those with which content is encrypted. */
-  keysSeen({ registered, used }: KeyIds, report: ReportViolation): void {
+  keysSeen({ registered, used }: KeyIds): void {
+    const report = this.#reportAt("keys")
     for (const id of used) if (!registered.has(id)) report("I1", `content is encrypted with the retired key ${id}`)
   }
 
   /** Called when keys were retired. `others`: the current keys of the processes that are known to live. */
-  keysRetired(retired: ReadonlyArray<string>, others: ReadonlyArray<string | null>, report: ReportViolation): void {
+  keysRetired(retired: ReadonlyArray<string>, others: ReadonlyArray<string | null>): void {
+    const report = this.#reportAt("keys")
     for (const id of retired) {
       if (others.includes(id)) report("I1", `the key ${id} is retired, and a process encrypts with it`)
     }
   }
 
   /** Called for a process that has lacked a registered key for a while. */
-  keysLacked(process: number, works: boolean, report: ReportViolation): void {
-    if (works) report("I1", `process ${process} lacks a key and does not hand its work over`)
+  keysLacked(process: number, works: boolean): void {
+    if (works) this.#reportAt("keys")("I1", `process ${process} lacks a key and does not hand its work over`)
   }
 
   /** Called when a process registers its handlers, because it may bring a fixed plugin. */
-  trialsPermitted(now: number): void {
-    for (const circuit of this.#circuits.values()) circuit.until = Math.min(circuit.until, now)
+  handlersRegistered(): void {
+    for (const circuit of this.#circuits.values()) circuit.until = Math.min(circuit.until, this.#time.now)
   }
 
   /** Called after a transaction that settled these attempts and then claimed deliveries. */
   settledAndClaimed(
     outcomes: ReadonlyArray<AttemptOutcome>,
-    { claimed, lost }: ClaimResult,
-    now: number,
-    report: ReportViolation
+    { claimed, lost }: ClaimResult
   ): void {
+    const { now } = this.#time
+    const report = this.#reportAt("deliveries")
     const lostScopes = new Set(lost.map(({ scope }) => scope))
     for (const { deliveries, result } of outcomes) {
       if (result === undefined || deliveries.some((id) => lostScopes.has(this.#scopes.get(id) ?? ""))) continue

@@ -65,6 +65,8 @@ export const nameOf = (table: Table): string => `${table.integration}/${table.mo
 
 /** `what`: the violation in words. */
 export type ReportViolation = (invariant: string, what: string) => void
+/** Reports at this place: a stream, or another part of the world. */
+export type ReportAt = (place: string) => ReportViolation
 
 export const newStream = (table: Table, forgettings: Forgettings): ObservedStream => ({
   table,

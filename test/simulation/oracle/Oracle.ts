@@ -14,14 +14,14 @@ import type { AttemptOutcome, ClaimResult } from "../../../src/store/DeliveryCla
 import type { ForgottenRecord } from "../../../src/store/Operators.ts"
 import type { EndedRun } from "../../../src/store/Run.ts"
 import type { Owner } from "../../../src/store/State.ts"
-import type { Store } from "../../../src/store/Store.ts"
 import type { FaultKind, WorldSettings } from "../plan/Plan.ts"
 import type { CommittedTransaction } from "../service/CommittedTransaction.ts"
-import type { ForgettingState, ProcessObserver, RunningProcess } from "../service/ProcessObserver.ts"
+import type { ForgettingState, RunningProcess } from "../service/ProcessObserver.ts"
 import { leaseMillis } from "../service/SharedRequests.ts"
 import type { ServedPage, WriteEffect } from "../world/FaultyApi.ts"
 import type { VirtualTime } from "../world/VirtualTime.ts"
-import type { JsonObject, Table, World } from "../world/World.ts"
+import type { Table, World } from "../world/World.ts"
+import { checkAdoption } from "./Adoption.ts"
 import { candidateIn, Candidates, model as candidateModel } from "./Candidates.ts"
 import {
   checkAbsence,
@@ -32,10 +32,9 @@ import {
   isConcluded
 } from "./CommitRules.ts"
 import { CompletenessClaims } from "./CompletenessClaims.ts"
-import { contentOf } from "./Content.ts"
 import { Echoes } from "./Echoes.ts"
 import { checkEvent } from "./EventRules.ts"
-import { FleetRules, type KeyIds } from "./FleetRules.ts"
+import { FleetRules } from "./FleetRules.ts"
 import { checkFold } from "./Fold.ts"
 import { checkHidden, checkRemoval } from "./ForgettingRules.ts"
 import { Forgettings } from "./Forgettings.ts"
@@ -45,6 +44,7 @@ import {
   newStream,
   type ObservedStream,
   recordServedRows,
+  type ReportAt,
   type ReportViolation,
   type StoredState
 } from "./ObservedStream.ts"
@@ -72,8 +72,11 @@ export interface OracleSnapshot {
   readonly forgettings: Forgettings
 }
 
-export class Oracle implements ProcessObserver {
+export class Oracle {
   readonly violations: Array<Violation> = []
+  /** The callers inform these rules directly. */
+  readonly fleet: FleetRules
+  readonly ownership: Ownership
   readonly #time: VirtualTime
   readonly #setting: WorldSettings
   readonly #streams: ReadonlyMap<string, ObservedStream>
@@ -84,13 +87,13 @@ export class Oracle implements ProcessObserver {
   readonly #claims: CompletenessClaims
   readonly #publishing = new Publishing()
   readonly #echoes = new Echoes()
-  readonly #fleet: FleetRules
   readonly #refusedWrites: RefusedWrites
-  readonly #ownership = new Ownership()
   /** Holds that an operator approved. */
   #approved = new Set<number>()
   /** The view of an empty store. */
   readonly #emptyStore: OracleSnapshot
+  readonly #reportAt: ReportAt = (stream) => (invariant, what) =>
+    void this.violations.push({ invariant, at: this.#time.now, stream, what })
   /** The places where the store still has content of a forgotten record, in words. */
   readonly #remainsOf: (record: ForgettableRecord) => ReadonlyArray<string>
 
@@ -106,7 +109,8 @@ export class Oracle implements ProcessObserver {
     this.#setting = setting
     this.#runs = new Runs(setting, time.now)
     this.#claims = new CompletenessClaims(setting)
-    this.#fleet = new FleetRules(setting.requestSlots, leaseMillis(setting))
+    this.ownership = new Ownership(time, this.#reportAt)
+    this.fleet = new FleetRules(time, this.#reportAt, setting.requestSlots, leaseMillis(setting))
     this.#refusedWrites = new RefusedWrites(setting.refusedWrites?.code ?? null, hasIntent)
     this.#streams = new Map(world.tables.map((table) => [nameOf(table), newStream(table, this.#forgettings)]))
     this.#emptyStore = this.#takeSnapshot()
@@ -122,49 +126,11 @@ export class Oracle implements ProcessObserver {
     for (const kind of kinds) this.#streams.get(nameOf(table))?.faults.add(kind)
   }
 
-  ownerClaimed(owner: Owner): void {
-    this.#ownership.claimed(owner, this.#time.now)
-  }
-
-  isLatestOwner(owner: Owner): boolean {
-    return this.#ownership.isLatest(owner)
-  }
-
   /** Called when a plugin's write takes effect. */
   writeTookEffect(effect: WriteEffect): void {
     for (const what of this.#echoes.writeTookEffect(effect)) {
-      this.#reportOf(`${effect.integration}/ats.application`)("L5", what)
+      this.#reportAt(`${effect.integration}/ats.application`)("L5", what)
     }
-  }
-
-  writeAllowed(owner: Owner): void {
-    this.#ownership.writeAllowed(owner, this.#reportOf(owner.scope))
-  }
-
-  /** Called when all writes are stopped or resumed. */
-  writesSwitched(on: boolean): void {
-    this.#ownership.writesSwitched(on, this.#time.now)
-  }
-
-  writeSent(owner: Owner): void {
-    this.#ownership.writeSent(owner, this.#time.now, this.#reportOf(owner.scope))
-  }
-
-  /** Called when a request reaches the API; `inFlight`: with it. */
-  requestSent(inFlight: number): void {
-    this.#fleet.requestSent(inFlight, this.#time.now, this.#reportOf("account"))
-  }
-
-  sinkOpened(store: Store["Service"], owner: Owner): void {
-    this.#fleet.sinkOpened(store, owner)
-  }
-
-  published(store: Store["Service"], owner: Owner): void {
-    this.#fleet.published(store, owner, this.#reportOf("sink"))
-  }
-
-  handlersRegistered(): void {
-    this.#fleet.trialsPermitted(this.#time.now)
   }
 
   settledAndClaimed(
@@ -172,30 +138,13 @@ export class Oracle implements ProcessObserver {
     outcomes: ReadonlyArray<AttemptOutcome>,
     result: ClaimResult
   ): void {
-    const fenced = new Set(owners.flatMap((owner) => this.isLatestOwner(owner) ? [] : [owner.scope]))
+    const fenced = new Set(owners.flatMap((owner) => this.ownership.isLatestOwner(owner) ? [] : [owner.scope]))
     const stolen = result.claimed.find(({ integration }) => fenced.has(deliveryScopeOf(shardOf(integration))))
     if (stolen !== undefined) {
-      this.#reportOf(`${stolen.integration}/deliveries`)("I10", "a fenced owner claimed deliveries")
+      this.#reportAt(`${stolen.integration}/deliveries`)("I10", "a fenced owner claimed deliveries")
     }
-    this.#fleet.settledAndClaimed(outcomes, result, this.#time.now, this.#reportOf("deliveries"))
-    this.#refusedWrites.settledAndClaimed(outcomes, result, this.#reportOf("deliveries"))
-  }
-
-  keysSeen(ids: KeyIds): void {
-    this.#fleet.keysSeen(ids, this.#reportOf("keys"))
-  }
-
-  keysRetired(retired: ReadonlyArray<string>, others: ReadonlyArray<string | null>): void {
-    this.#fleet.keysRetired(retired, others, this.#reportOf("keys"))
-  }
-
-  keysLacked(process: number, works: boolean): void {
-    this.#fleet.keysLacked(process, works, this.#reportOf("keys"))
-  }
-
-  /** Called when another store, or a copy, answers the processes. */
-  storeReplaced(): void {
-    this.#fleet.storeReplaced(this.#time.now)
+    this.fleet.settledAndClaimed(outcomes, result)
+    this.#refusedWrites.settledAndClaimed(outcomes, result, this.#reportAt("deliveries"))
   }
 
   /** Called when an operator approves a hold. */
@@ -217,26 +166,26 @@ export class Oracle implements ProcessObserver {
 
   checkForgettingEnded(when: string): void {
     for (const { id, integration, model } of this.#forgettings.in("erasing")) {
-      this.#reportOf(`${integration}/${model}`)("I11", `${id} is still being forgotten, ${when}`)
+      this.#reportAt(`${integration}/${model}`)("I11", `${id} is still being forgotten, ${when}`)
     }
   }
 
   /** `miscounted`: the streams whose stored number of live records is wrong. */
   checkCounts(miscounted: ReadonlyArray<string>): void {
-    for (const what of miscounted) this.#reportOf("store")("I2", what)
+    for (const what of miscounted) this.#reportAt("store")("I2", what)
   }
 
   /** `attempts`: ran without an end for longer than any attempt may take. */
   checkStuck(attempts: ReadonlySet<string>): void {
     for (const attempt of attempts) {
-      this.#reportOf("log")("X10", `${attempt} is running in the store, but in no process`)
+      this.#reportAt("log")("X10", `${attempt} is running in the store, but in no process`)
     }
   }
 
   /** `deliveries`: wait because of refused writes, although the API has accepted all writes for a while. */
   checkBlocked(deliveries: ReadonlyArray<number>): void {
     for (const id of deliveries) {
-      this.#reportOf("deliveries")("C4", `delivery ${id} still waits, although the API accepts all writes`)
+      this.#reportAt("deliveries")("C4", `delivery ${id} still waits, although the API accepts all writes`)
     }
   }
 
@@ -253,7 +202,7 @@ export class Oracle implements ProcessObserver {
   /** Nothing is left of the record, and it is published as deleted. */
   #checkForgotten(record: ForgettableRecord): void {
     const { id, integration, model } = record
-    const report = this.#reportOf(`${integration}/${model}`)
+    const report = this.#reportAt(`${integration}/${model}`)
     const published = model === candidateModel
       ? this.#candidates.get(integration)?.published.get(id)
       : this.#streams.get(`${integration}/${model}`)?.records.get(id)
@@ -265,7 +214,7 @@ export class Oracle implements ProcessObserver {
     const { integration, model } = written.key
     const stream = this.#streams.get(`${integration}/${model === candidateModel ? "ats.application" : model}`)
     if (stream === undefined) return
-    const report = this.#reportOf(nameOf(stream.table))
+    const report = this.#reportAt(nameOf(stream.table))
     if (!written.owned) {
       report("I10", `a fenced owner committed (epoch ${written.owner.epoch})`)
     }
@@ -329,49 +278,20 @@ export class Oracle implements ProcessObserver {
     this.#candidates = new Map([...snapshot.candidates].map(([integration, own]) => [integration, own.copy()]))
     this.#approved = new Set(snapshot.approved)
     this.#forgettings.restore(snapshot.forgettings)
-    this.storeReplaced()
+    this.fleet.storeReplaced()
     this.#runs.forget()
     this.#claims.forget()
-    this.#ownership.forget()
+    this.ownership.forget()
   }
 
   /** Called when an operator adopted the store: exactly the live records are published again, with the same content (X11). */
   adopted(log: ReadonlyArray<LogEntry>, newest: number, sink: ReadonlyArray<LogEntry>): void {
-    const report = this.#reportOf("log")
+    const report = this.#reportAt("log")
     this.#publishing.adopted(log, newest, sink, report)
-    const unmatched = new Map(log.map((entry) => [`${entry.integration}/${entry.model}/${entry.id}`, entry]))
-    if (unmatched.size !== log.length) report("X11", "an adoption published a record twice")
-    const checkAdopted = (key: string, expected: JsonObject | null, text: string | null) => {
-      const entry = unmatched.get(key)
-      unmatched.delete(key)
-      if (
-        expected === null
-          ? entry === undefined
-          : entry?.version === 1 && entry.origin === "backfill" && (entry.after === text ||
-            (entry.after !== null && contentOf(JSON.parse(entry.after)) === contentOf(expected)))
-      ) return
-      report("X11", `${key} has other content or another version after the adoption than before`)
-    }
-    for (const [name, { records, table: { integration, model } }] of this.#streams) {
-      for (const [id, known] of records) {
-        // the removal of a forgotten record may be incomplete
-        const isHidden = known.after === null || this.#forgettings.hides({ integration, model, id })
-        const after = isHidden ? null : this.#forgettings.shown(integration, known.after!)
-        const afterText = after === known.after ? known.afterText : JSON.stringify(after)
-        checkAdopted(`${name}/${id}`, after, after === known.after ? known.afterText : null)
-        records.set(id, { ...known, after, afterText, version: after === null ? 0 : 1 })
-      }
-    }
-    for (const [integration, own] of this.#candidates) {
-      own.adopted((id) => this.#forgettings.hides({ integration, model: candidateModel, id }))
-      for (const [id, { after, afterText }] of own.published) {
-        checkAdopted(`${integration}/${candidateModel}/${id}`, after, afterText)
-      }
-    }
-    for (const key of unmatched.keys()) report("X11", `${key} was adopted but never published before`)
+    checkAdoption(log, this.#streams.values(), this.#candidates, this.#forgettings, report)
     this.#runs.forget()
     this.#claims.forget()
-    this.#ownership.forget()
+    this.ownership.forget()
   }
 
   /**
@@ -387,15 +307,15 @@ export class Oracle implements ProcessObserver {
     placed: Placed
   ): void {
     const isConcerned: Concerns = (integration, model, entry) => this.#forgettings.concerns(integration, model, entry)
-    this.#publishing.conclude(log, sink.entries, sink.latest, isConcerned, (at) => this.#reportOf(at))
+    this.#publishing.conclude(log, sink.entries, sink.latest, isConcerned, this.#reportAt)
     const lost = new Set(sink.entries.slice(0, this.#publishing.replacedAt).map(({ eventId }) => eventId))
-    checkPlaces(log, placed, lost, this.#reportOf("sink"))
+    checkPlaces(log, placed, lost, this.#reportAt("sink"))
     this.checkForgettingEnded("after the quiet phase")
     const known = this.#forgettings.in("erasing", "forgotten")
     for (const record of known) this.#checkForgotten(record)
-    if (known.length !== forgotten.length) this.#reportOf("log")("I11", "the store lists other records as forgotten")
+    if (known.length !== forgotten.length) this.#reportAt("log")("I11", "the store lists other records as forgotten")
     for (const [name, stream] of this.#streams) {
-      const report = this.#reportOf(name)
+      const report = this.#reportAt(name)
       this.#runs.checkPollWindows(stream, report)
       stream.history.conclude(history(stream.table), report)
       checkFold(stream, pending, report)
@@ -448,9 +368,5 @@ export class Oracle implements ProcessObserver {
       }
     }
     if (after.lastSweep?.id !== before.lastSweep?.id) this.#echoes.swept(integration)
-  }
-
-  #reportOf(stream: string): ReportViolation {
-    return (invariant, what) => void this.violations.push({ invariant, at: this.#time.now, stream, what })
   }
 }

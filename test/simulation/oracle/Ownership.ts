@@ -1,41 +1,52 @@
 /** The owner of each scope, and the rules for its writes: none once it was taken over, and none while writes are stopped (X16). */
 import type { Owner } from "../../../src/store/State.ts"
-import type { ReportViolation } from "./ObservedStream.ts"
+import type { VirtualTime } from "../world/VirtualTime.ts"
+import type { ReportAt } from "./ObservedStream.ts"
 
 /** Time between the check of a write and its sending, in ms: the remaining window that docs/delivery.md describes. */
 const maxSendDelay = 10_000
 
 export class Ownership {
+  readonly #time: VirtualTime
+  readonly #reportAt: ReportAt
   readonly #epochs = new Map<string, number>()
   /** The latest takeover of each scope, with its time. */
   readonly #takeovers = new Map<string, { readonly epoch: number; readonly at: number }>()
   #stoppedAt: number | null = null
 
-  claimed({ epoch, scope }: Owner, now: number): void {
-    this.#epochs.set(scope, epoch)
-    this.#takeovers.set(scope, { epoch, at: now })
+  constructor(time: VirtualTime, reportAt: ReportAt) {
+    this.#time = time
+    this.#reportAt = reportAt
   }
 
-  isLatest({ epoch, scope }: Owner): boolean {
+  ownerClaimed({ epoch, scope }: Owner): void {
+    this.#epochs.set(scope, epoch)
+    this.#takeovers.set(scope, { epoch, at: this.#time.now })
+  }
+
+  isLatestOwner({ epoch, scope }: Owner): boolean {
     return this.#epochs.get(scope) === epoch
   }
 
-  /** Called when the store was replaced, which counts epochs again. */
+  /** Called when the store was replaced or adopted: its epochs may be lower than before. */
   forget(): void {
     this.#epochs.clear()
   }
 
-  writeAllowed(owner: Owner, report: ReportViolation): void {
-    if (!this.isLatest(owner)) report("X16", `a write was allowed for a fenced owner (epoch ${owner.epoch})`)
+  writeAllowed({ epoch, scope }: Owner): void {
+    if (this.isLatestOwner({ epoch, scope })) return
+    this.#reportAt(scope)("X16", `a write was allowed for a fenced owner (epoch ${epoch})`)
   }
 
   /** Called when all writes are stopped or resumed. */
-  writesSwitched(on: boolean, now: number): void {
-    this.#stoppedAt = on ? null : now
+  writesSwitched(on: boolean): void {
+    this.#stoppedAt = on ? null : this.#time.now
   }
 
   /** Called when a write is sent: the conditions of its check must have held a moment ago. */
-  writeSent({ epoch, scope }: Owner, now: number, report: ReportViolation): void {
+  writeSent({ epoch, scope }: Owner): void {
+    const report = this.#reportAt(scope)
+    const { now } = this.#time
     const latest = this.#takeovers.get(scope)
     const isPast = (at: number) => now - at > maxSendDelay
     if (latest !== undefined && latest.epoch !== epoch && isPast(latest.at)) {

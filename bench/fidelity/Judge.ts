@@ -11,7 +11,7 @@
  * - A live record without any content may be reported as empty or as deleted: both are correct.
  */
 import { contentOf } from "../../test/simulation/oracle/Content.ts"
-import type { JsonObject, RecordState, Row, Table } from "../../test/simulation/world/World.ts"
+import type { JsonObject, RecordState, Row, Table } from "../../test/simulation/world/Table.ts"
 import type { Outcome, ReportedChange } from "./Contenders.ts"
 import { type GhostReason, ghostReasons, type LossReason, lossReasons } from "./LossAnalysis.ts"
 

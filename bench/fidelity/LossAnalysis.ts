@@ -8,7 +8,7 @@
 import { contentOf } from "../../test/simulation/oracle/Content.ts"
 import type { CommittedTransaction } from "../../test/simulation/service/CommittedTransaction.ts"
 import type { ServedPage } from "../../test/simulation/world/FaultyApi.ts"
-import type { JsonObject, Row, Table } from "../../test/simulation/world/World.ts"
+import type { JsonObject, Row, Table } from "../../test/simulation/world/Table.ts"
 
 export const lossReasons = [
   /** The state was read, and waited for an operator until another state replaced it. */

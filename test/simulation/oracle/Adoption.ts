@@ -1,6 +1,6 @@
 /** The rule for an adoption of the store: exactly the live records are published again, with the same content (X11). */
 import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
-import type { JsonObject } from "../world/World.ts"
+import type { JsonObject } from "../world/Table.ts"
 import { type Candidates, model as candidateModel } from "./Candidates.ts"
 import { contentOf } from "./Content.ts"
 import type { Forgettings } from "./Forgettings.ts"

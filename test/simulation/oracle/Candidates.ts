@@ -6,7 +6,7 @@
  *   including those that were deleted before.
  */
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
-import type { JsonObject, Row } from "../world/World.ts"
+import type { JsonObject, Row } from "../world/Table.ts"
 import { contentOf } from "./Content.ts"
 import { checkSequence } from "./EventRules.ts"
 import { type ObservedStream, type PublishedRecord, type ReportViolation, unpublished } from "./ObservedStream.ts"

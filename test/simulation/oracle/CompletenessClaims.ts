@@ -14,7 +14,7 @@ import type { StreamState } from "../../../src/store/State.ts"
 import type { WorldSettings } from "../plan/Plan.ts"
 import type { RunningProcess } from "../service/ProcessObserver.ts"
 import type { ServedPage } from "../world/FaultyApi.ts"
-import type { Row } from "../world/World.ts"
+import type { Row } from "../world/Table.ts"
 import { nameOf, type ObservedStream, type ReportViolation } from "./ObservedStream.ts"
 
 /** One pass over the whole list. Server time (ms). */

@@ -5,7 +5,7 @@
  * Gotchas
  * - `changed_at` is volatile on a record and on an embedded record, but is content inside custom fields.
  */
-import type { Json } from "../world/World.ts"
+import type { Json } from "../world/Table.ts"
 
 const volatile: ReadonlySet<string> = new Set(["changed_at", "remote_updated_at", "remote_data"])
 /** The properties at which the simulated models embed whole records. */

@@ -1,6 +1,6 @@
 /** Rules for the events of one record: kinds, versions, states of the world in order, age and transitions (I3 to I5, I7, I8). */
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
-import type { JsonObject, Row } from "../world/World.ts"
+import type { JsonObject, Row } from "../world/Table.ts"
 import { contentOf } from "./Content.ts"
 import {
   isUndetectablyOld,

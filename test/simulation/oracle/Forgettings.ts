@@ -8,7 +8,7 @@
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { ForgettableRecord, Forgotten } from "../../../src/domain/Forgotten.ts"
 import type { ForgettingState } from "../service/ProcessObserver.ts"
-import type { JsonObject } from "../world/World.ts"
+import type { JsonObject } from "../world/Table.ts"
 import { candidateIn, model as candidateModel } from "./Candidates.ts"
 
 const nameOf = ({ id, integration, model }: ForgettableRecord): string => `${integration}/${model}/${id}`

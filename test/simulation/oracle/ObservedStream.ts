@@ -2,7 +2,7 @@
 import type { Hold, Pending } from "../../../src/store/Records.ts"
 import type { FaultKind } from "../plan/Plan.ts"
 import type { ServedRow } from "../world/FaultyApi.ts"
-import type { Json, JsonObject, Row, Table } from "../world/World.ts"
+import type { Json, JsonObject, Row, Table } from "../world/Table.ts"
 import { contentOf } from "./Content.ts"
 import type { Forgettings } from "./Forgettings.ts"
 import { RunHistory } from "./RunHistory.ts"

@@ -1,6 +1,6 @@
 /** The transitions that a change means, implemented again from the design for the simulated models. */
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
-import type { JsonObject } from "../world/World.ts"
+import type { JsonObject } from "../world/Table.ts"
 
 /** In publishing order. */
 export const expectedTransitions = (

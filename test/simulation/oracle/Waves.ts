@@ -7,7 +7,7 @@
  */
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { Hold } from "../../../src/store/Records.ts"
-import type { Json, JsonObject } from "../world/World.ts"
+import type { Json, JsonObject } from "../world/Table.ts"
 
 /** An event, and the previously published content of its record. */
 export interface PublishedChange {

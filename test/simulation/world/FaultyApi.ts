@@ -36,8 +36,9 @@ import { isSlow } from "../../../src/source/SourceError.ts"
 import { listsOnly } from "../../support/source/Doubles.ts"
 import { spell, type Spelling } from "../../support/source/Spelling.ts"
 import type { Fault, FaultKind, Plan, WorldSettings, WriteFault } from "../plan/Plan.ts"
+import type { JsonObject, Row, Table } from "./Table.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
-import type { JsonObject, Row, Table, World } from "./World.ts"
+import type { World } from "./World.ts"
 
 /** A row of a response, with the index of the record's state. */
 export interface ServedRow {

@@ -1,5 +1,5 @@
 /**
- * The API's data: records, their links, and what the API shows of each record at any time. It is small, because thousands
+ * The API's data: records, their links, and every change of what the API shows of them. It is small, because thousands
  * of worlds are run; the sandbox's world is the large one.
  *
  * Invariants
@@ -9,54 +9,12 @@
  * - A change with a lag is applied when it becomes visible, and dated when it happened.
  * - Which changes `updated_after` announces is implemented here again, from the contract, independently of the capture.
  */
-import type { IncrementalModel } from "../../../src/api/Lists.ts"
 import type { ForgettableRecord } from "../../../src/domain/Forgotten.ts"
 import { hash, idOf, SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 import type { Mutation, WorldSettings } from "../plan/Plan.ts"
-
-export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
-export type JsonObject = Record<string, Json>
-
-/** One state of a record as the API shows it. */
-export interface RecordState {
-  /** Server time (ms). */
-  readonly at: number
-  readonly record: JsonObject
-  readonly live: boolean
-  /** `changed_at` as shown, in ms. */
-  readonly changedAt: number | null
-}
-
-export interface Row {
-  readonly id: string
-  readonly serial: number
-  /** `remote_created_at` as shown; null: not shown. */
-  readonly createdAt: number | null
-  changedAt: number
-  /** Replaces `changed_at` unless undefined. */
-  stamp: string | null | undefined
-  updatedAt: number
-  /** The time that `updated_after` compares with. */
-  matchedAt: number
-  deletedAt: number | null
-  /** Deleted because its model was switched off. */
-  switchedOff: boolean
-  gone: boolean
-  blank: boolean
-  /** Counts the reorderings of keys and arrays. */
-  reorderings: number
-  readonly fields: JsonObject
-  /** The application's own copy of the candidate. */
-  person: Linked | null
-  readonly history: Array<RecordState>
-}
-
-/** A change that the API announces: it matches `updated_after` values up to `stamp`, from `visibleAt` on. */
-export interface AnnouncedChange {
-  readonly id: string
-  readonly stamp: number
-  readonly visibleAt: number
-}
+import { Links } from "./Links.ts"
+import { edit, hideable, newFields, render } from "./RecordContent.ts"
+import { type Json, type JsonObject, type Linked, type Row, Table } from "./Table.ts"
 
 const outcomes = ["PENDING", "HIRED", "DECLINED"]
 const hour = 3_600_000
@@ -64,49 +22,12 @@ const day = 24 * hour
 const year = 365 * day
 const iso = (time: number): string => new Date(time).toISOString()
 
-export class Table {
-  readonly model: IncrementalModel
-  readonly integration: string
-  /** In list order, without vanished records. */
-  readonly rows: Array<Row> = []
-  readonly byId = new Map<string, Row>()
-  readonly announced: Array<AnnouncedChange> = []
-  /** When a row left its position in the list (ms of the server's clock), and whether a later page shows the move. */
-  readonly moves: Array<{ readonly at: number; readonly isAnnounced: boolean }> = []
-  /** The field that the scope configuration removes. */
-  hiddenField: string | null = null
-  serial = 0
-
-  constructor(integration: string, model: IncrementalModel) {
-    this.integration = integration
-    this.model = model
-  }
-}
-
-/** A linked record that several records embed. */
-interface Linked {
-  readonly name: string
-  /** Server time (ms). */
-  readonly changedAt: number
-}
-
-const hideable: Partial<Record<IncrementalModel, ReadonlyArray<string>>> = {
-  "ats.application": ["rejection_reason_name", "remote_url", "custom_fields"],
-  "ats.tag": ["name"],
-  "hris.skill": ["name", "custom_fields"]
-}
-
 export class World {
   readonly tables: ReadonlyArray<Table>
   readonly #seed: number
   readonly #order: WorldSettings["order"]
   readonly #start: number
-  /** By integration and number. */
-  readonly #candidates = new Map<string, Linked>()
-  readonly #jobs = new Map<string, Linked>()
-  readonly #scales = new Map<string, Linked>()
-  /** Names of tags by integration and candidate; only plugins write them. */
-  readonly #tags = new Map<string, Array<string>>()
+  readonly #links: Links
   readonly #plugins: boolean
   readonly #futureDates: boolean
 
@@ -114,6 +35,7 @@ export class World {
     this.#seed = seed
     this.#order = setting.order
     this.#start = start
+    this.#links = new Links(start)
     this.#plugins = setting.plugins
     this.#futureDates = setting.futureDates
     this.tables = setting.streams.map(({ integration, model }) => new Table(integration, model))
@@ -196,7 +118,7 @@ export class World {
         return true
       }
       case "edit":
-        return own(some(), (row) => this.#edit(table, row, step.value))
+        return own(some(), (row) => edit(table, row, step.value))
       case "outcome":
         return own(some((row) => "outcome" in row.fields), (row) => {
           row.fields["outcome"] = outcomes[Math.floor(step.value * 3)]!
@@ -208,13 +130,15 @@ export class World {
       case "stir":
         return own(some(), (row) => {
           row.updatedAt = at
-          if (row.person !== null) row.person = this.#relink(this.#candidates, table, row.fields["candidate"], at)
+          if (row.person !== null) {
+            row.person = this.#links.change(this.#links.candidates, table.integration, row.fields["candidate"], at)
+          }
         })
       case "reorder":
         return own(some(), (row) => void row.reorderings++)
       case "oddStamp":
         return own(some(), (row) => {
-          this.#edit(table, row, step.value)
+          edit(table, row, step.value)
           row.stamp = [null, iso(at + year), iso(at - year)][Math.floor(step.recordPick * 3)]!
         })
       case "surprise":
@@ -231,18 +155,24 @@ export class World {
             : [...interviews, { id: `i${row.serial}-${at}`, title: `round ${Math.floor(step.value * 9)}` }]
         })
       case "renameLinked":
-        return this.#rename(table, step, at, now, table.model === "hris.skill" ? this.#scales : this.#candidates)
+        return this.#rename(
+          table,
+          step,
+          at,
+          now,
+          table.model === "hris.skill" ? this.#links.scales : this.#links.candidates
+        )
       case "renamePartly":
-        return this.#rename(table, step, at, now, this.#candidates, ({ serial }) => serial % 2 === 0)
+        return this.#rename(table, step, at, now, this.#links.candidates, ({ serial }) => serial % 2 === 0)
       case "renameSilent":
-        return this.#rename(table, step, at, now, this.#jobs)
+        return this.#rename(table, step, at, now, this.#links.jobs)
       case "renameSeen": {
         // an emptied record shows nothing that was renamed
         const showing = some((row) =>
           row.fields["job"] === Math.floor(step.recordPick * 3) && row.history.at(-1)?.live === true
         )
-        return showing !== undefined && this.#rename(table, step, at, now, this.#jobs) &&
-          own(showing, (row) => this.#edit(table, row, step.value))
+        return showing !== undefined && this.#rename(table, step, at, now, this.#links.jobs) &&
+          own(showing, (row) => edit(table, row, step.value))
       }
       case "flag":
         return own(some(), flag)
@@ -256,7 +186,7 @@ export class World {
         return own(row, (row) => {
           row.gone = row.blank = row.switchedOff = false
           row.deletedAt = null
-          if (step.value < 0.5) this.#edit(table, row, step.value)
+          if (step.value < 0.5) edit(table, row, step.value)
         })
       }
       case "blank": {
@@ -309,8 +239,7 @@ export class World {
     const table = this.table(integration, "ats.application")
     const rows = table?.rows.filter((row) => `c${String(row.fields["candidate"])}` === id) ?? []
     if (table === undefined || rows.length === 0) return false
-    const others = (this.#tags.get(`${integration}/${id}`) ?? []).filter((other) => other !== name)
-    this.#tags.set(`${integration}/${id}`, present ? [...others, name] : others)
+    this.#links.tag(integration, id, name, present)
     for (const row of rows) this.#note(table, row, now, false)
     return true
   }
@@ -320,7 +249,7 @@ export class World {
     const table = this.table(integration, "ats.application")!
     const row = this.#insert(table, now, now, 0.9)
     Object.assign(row.fields, { candidate: 1000 + row.serial, job: Number(job.slice(1)), email })
-    row.person = this.#relink(this.#candidates, table, 1000 + row.serial, now, firstName)
+    row.person = this.#links.change(this.#links.candidates, table.integration, 1000 + row.serial, now, firstName)
     this.#note(table, row, now, true)
     return row.history.at(-1)!.record
   }
@@ -345,12 +274,12 @@ export class World {
       gone: false,
       blank: false,
       reorderings: 0,
-      fields: this.#fields(table.model, serial, value),
+      fields: newFields(table.model, serial, value),
       person: null,
       history: []
     }
     if ("candidate" in row.fields) {
-      row.person = this.#linked(this.#candidates, table.integration, row.fields["candidate"])
+      row.person = this.#links.get(this.#links.candidates, table.integration, row.fields["candidate"])
     }
     table.byId.set(row.id, row)
     if (this.#order === "toFront") table.rows.unshift(row)
@@ -365,24 +294,6 @@ export class World {
     return random.pick([at + 8 * hour, this.#start + 30 * day, Date.parse("9999-12-31T23:59:59.999Z")])
   }
 
-  #fields(model: IncrementalModel, serial: number, value: number): JsonObject {
-    if (model === "ats.tag") return { name: `tag ${Math.floor(value * 5)}`, color: `color ${serial % 4}` }
-    if (model === "hris.skill") return { name: `skill ${Math.floor(value * 5)}`, scale: serial % 3 }
-    return {
-      outcome: value < 0.3 ? "HIRED" : "PENDING",
-      stage: Math.floor(value * 4),
-      candidate: serial % 7,
-      job: serial % 3,
-      interviews: []
-    }
-  }
-
-  #edit(table: Table, row: Row, value: number): void {
-    const to = Math.floor(value * 4)
-    if (table.model === "ats.application") row.fields["rejection_reason_name"] = to === 0 ? null : `reason ${to}`
-    else row.fields["name"] = `name ${to}`
-  }
-
   #rename(
     table: Table,
     step: Mutation,
@@ -392,47 +303,20 @@ export class World {
     shows: (row: Row) => boolean = () => true
   ): boolean {
     const number = Math.floor(step.recordPick * 3)
-    const [name, announced] = links === this.#jobs
+    const [name, announced] = links === this.#links.jobs
       ? ["job", false]
-      : links === this.#scales
+      : links === this.#links.scales
       ? ["scale", true]
       : ["candidate", true]
     const rows = table.rows.filter((row) => row.fields[name] === number && shows(row))
     if (rows.length === 0) return false
-    const linked = this.#relink(links, table, number, at, `named ${Math.floor(step.value * 5)}`)
+    const linked = this.#links.change(links, table.integration, number, at, `named ${Math.floor(step.value * 5)}`)
     for (const row of rows) {
-      if (links === this.#candidates) row.person = linked
+      if (links === this.#links.candidates) row.person = linked
       if (announced) row.matchedAt = Math.max(at, row.matchedAt)
       this.#note(table, row, now, announced)
     }
     return true
-  }
-
-  #linked(links: Map<string, Linked>, integration: string, number: Json | undefined): Linked {
-    const key = `${integration}/${String(number)}`
-    const known = links.get(key)
-    if (known !== undefined) return known
-    const fresh = { name: `named ${key}`, changedAt: this.#start - year }
-    links.set(key, fresh)
-    return fresh
-  }
-
-  #tagsOf(integration: string, id: string): ReadonlyArray<Json> {
-    return (this.#tags.get(`${integration}/${id}`) ?? []).map((name) => ({ id: `t-${name}`, name }))
-  }
-
-  /** Two contents of one candidate never have the same time. */
-  #relink(
-    links: Map<string, Linked>,
-    { integration }: Table,
-    number: Json | undefined,
-    at: number,
-    name?: string
-  ): Linked {
-    const before = this.#linked(links, integration, number)
-    const linked = { name: name ?? before.name, changedAt: Math.max(at, before.changedAt + 1) }
-    links.set(`${integration}/${String(number)}`, linked)
-    return linked
   }
 
   #touch(table: Table, row: Row, at: number, now: number): void {
@@ -451,7 +335,7 @@ export class World {
   }
 
   #show(table: Table, row: Row, now: number): void {
-    const record = this.#render(table, row)
+    const record = render(table, row, this.#links, this.#plugins)
     const stamp = record["changed_at"]
     row.history.push({
       at: now,
@@ -459,60 +343,5 @@ export class World {
       live: !row.gone && row.deletedAt === null && !row.blank,
       changedAt: typeof stamp === "string" ? Date.parse(stamp) : null
     })
-  }
-
-  #render(table: Table, row: Row): JsonObject {
-    const { candidate, email, interviews, job, scale, stage, ...own } = row.fields
-    const rotate = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> =>
-      row.reorderings % 2 === 0 || list.length < 2 ? list : [...list.slice(1), list[0]!]
-    const content: JsonObject = { ...own }
-    if (table.model === "ats.application") {
-      const person = row.person!
-      const position = this.#linked(this.#jobs, table.integration, job)
-      Object.assign(content, {
-        rejection_reason_name: own["rejection_reason_name"] ?? null,
-        remote_url: `https://ats.example/${row.serial}`,
-        custom_fields: { changed_at: `custom ${row.serial}` },
-        current_stage_id: `s${String(stage)}`,
-        current_stage: { id: `s${String(stage)}`, name: `stage ${String(stage)}` },
-        candidate: {
-          id: `c${String(candidate)}`,
-          first_name: person.name,
-          last_name: "Doe",
-          changed_at: iso(person.changedAt),
-          ...this.#plugins ? { tags: this.#tagsOf(table.integration, `c${String(candidate)}`) } : {},
-          email_addresses: rotate([
-            { email_address: email ?? `${String(candidate)}@home.example`, type: "PRIVATE" },
-            { email_address: `${String(candidate)}@work.example`, type: "WORK" }
-          ])
-        },
-        job: { id: `j${String(job)}`, name: position.name },
-        ...this.#plugins ? { job_id: `j${String(job)}`, candidate_id: `c${String(candidate)}` } : {},
-        interviews: rotate(interviews as ReadonlyArray<Json>)
-      })
-    } else if (table.model === "hris.skill") {
-      const { name } = this.#linked(this.#scales, table.integration, scale)
-      Object.assign(content, {
-        custom_fields: { level: row.serial },
-        proficiency_scale: {
-          id: `p${String(scale)}`,
-          type: "SINGLE_SELECT",
-          ordered_options: [{ id: "o1", name }, { id: "o2", name: "best" }]
-        }
-      })
-    }
-    if (table.hiddenField !== null) content[table.hiddenField] = null
-    if (row.blank) { for (const key of Object.keys(content)) content[key] = null }
-    const record: JsonObject = {
-      id: row.id,
-      remote_id: `r${row.serial}`,
-      ...content,
-      changed_at: row.stamp === undefined ? iso(row.changedAt) : row.stamp,
-      remote_deleted_at: row.deletedAt === null ? null : iso(row.deletedAt),
-      ...(table.model === "ats.tag" || row.createdAt === null ? {} : { remote_created_at: iso(row.createdAt) }),
-      ...(table.model === "ats.tag" ? {} : { remote_updated_at: iso(row.updatedAt) }),
-      remote_data: null
-    }
-    return row.reorderings % 2 === 0 ? record : Object.fromEntries(Object.entries(record).reverse())
   }
 }

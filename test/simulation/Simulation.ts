@@ -198,11 +198,11 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   api.onFault = (table, kinds) => oracle.requestFailed(table, kinds)
   api.onRequest = (inFlight) => oracle.fleet.requestSent(inFlight)
   let current = launch()
-  api.onWriteEffect = (effect) => {
+  api.writes.onEffect = (effect) => {
     trace(`${effect.write} takes effect on ${effect.id}`)
     oracle.writeTookEffect(effect)
   }
-  api.startRival = () => {
+  api.writes.startRival = () => {
     restartAt = null
     current = launch()
   }
@@ -218,7 +218,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
       () => Effect.sync(() => oracle.ownership.writesSwitched(on))
     )
   }
-  api.stopWrites = () => {
+  api.writes.stopWrites = () => {
     const stopped = Effect.andThen(switchWrites(false), time.sleep(stoppedFor)).pipe(Effect.andThen(switchWrites(true)))
     Effect.runFork(stopped, { scheduler: time })
   }

@@ -8,7 +8,7 @@
  */
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import { introduced, tag } from "../service/Plugins.ts"
-import type { WriteEffect } from "../world/FaultyApi.ts"
+import type { WriteEffect } from "../world/PluginWrites.ts"
 
 interface Cause {
   readonly plugin: string

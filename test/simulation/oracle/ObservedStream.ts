@@ -1,7 +1,7 @@
 /** The oracle's view of one stream: the published and the pending state of each record, and the rows that were served. */
 import type { Hold, Pending } from "../../../src/store/Records.ts"
 import type { FaultKind } from "../plan/Plan.ts"
-import type { ServedRow } from "../world/FaultyApi.ts"
+import type { ServedRow } from "../world/Pages.ts"
 import type { Json, JsonObject, Row, Table } from "../world/Table.ts"
 import { contentOf } from "./Content.ts"
 import type { Forgettings } from "./Forgettings.ts"

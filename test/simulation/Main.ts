@@ -14,7 +14,8 @@ import { shrink, signatureOf } from "./runner/Shrink.ts"
 import { Statistics } from "./runner/Statistics.ts"
 import { minutes } from "./runner/Trace.ts"
 import { randomFirstSeed, runWorlds } from "./runner/WorkerPool.ts"
-import { simulate, start, type Verdict } from "./Simulation.ts"
+import { simulate, type Verdict } from "./Simulation.ts"
+import { start } from "./WorldRun.ts"
 
 const values = await CommandLine.read({
   command: "npm run simulate --",

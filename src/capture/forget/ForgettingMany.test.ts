@@ -70,7 +70,6 @@ describe("forgetting a tag", () => {
           const { after, kind } = last.get(`c-p${index}`) ?? assert.fail(`no candidate ${index}`)
           assert.deepInclude(JSON.parse(after ?? "null"), { tags: [], first_name: `p${index}` }, kind)
         }
-      }),
-    180_000
+      })
   )
 })

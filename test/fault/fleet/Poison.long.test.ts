@@ -98,8 +98,7 @@ describe.skipIf(Server.missing !== null)(
           const started = new Set((yield* lines).filter((line) => line.startsWith("started ")))
           assert.strictEqual(ended.size, started.size - 1)
           assert.isAbove(ended.size, 50)
-        })),
-      300_000
+        }))
     )
   }
 )

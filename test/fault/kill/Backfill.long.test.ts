@@ -50,5 +50,5 @@ describe(`SIGKILL during a backfill (seed ${Home.seed})`, () => {
       const known = new Set((yield* wholeLog(secondUrl)).events.map(({ data }) => keyOf(data)))
       assert.deepStrictEqual([...expected].filter((key) => !known.has(key)).length, 0)
       assert.strictEqual(yield* second.end("SIGTERM"), 0)
-    }), 180_000)
+    }))
 })

@@ -54,7 +54,6 @@ describe.skipIf(missing !== null)("a full disk", () => {
         assert.deepStrictEqual(oracle.breaches, [])
         assert.deepStrictEqual(differences, [])
         assert.strictEqual(yield* service.end("SIGTERM"), 0)
-      }),
-    180_000
+      })
   )
 })

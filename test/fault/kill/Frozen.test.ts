@@ -50,8 +50,7 @@ describe("a process frozen by SIGSTOP", () => {
         assert.deepStrictEqual(ownershipsIn(file), ownerships)
         assert.isTrue(successor.alive())
         yield* assertConsistent(successor, sandbox)
-      }),
-    180_000
+      })
   )
 
   it.live(
@@ -74,8 +73,7 @@ describe("a process frozen by SIGSTOP", () => {
         assert.strictEqual(yield* frozen.ended, 1)
         assert.match(frozen.log(), taken)
         yield* assertConsistent(successor, sandbox)
-      }),
-    180_000
+      })
   )
 
   it.live(
@@ -90,7 +88,6 @@ describe("a process frozen by SIGSTOP", () => {
         yield* frozen.end("SIGKILL")
         yield* successor.says("the store is no longer locked")
         yield* assertConsistent(successor, sandbox)
-      }),
-    180_000
+      })
   )
 })

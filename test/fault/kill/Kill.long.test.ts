@@ -35,7 +35,6 @@ describe(`SIGKILL at ${kills} random moments under load (seed ${seed})`, () => {
         assert.strictEqual(findings.backfills, 3)
         assert.isAbove(findings.sweeps, 0)
         assert.isBelow(pending.size, world.size / 10)
-      }),
-    300_000
+      })
   )
 })

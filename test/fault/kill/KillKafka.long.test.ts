@@ -69,8 +69,7 @@ describe.skipIf(missing !== null)(
               }
               assert.deepStrictEqual([...inLog.values()].map((event) => event.position), [])
             }
-          }),
-        200_000
+          })
       )
     })
   }

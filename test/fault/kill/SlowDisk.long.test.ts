@@ -82,7 +82,6 @@ describe.skipIf(missing !== null)(`a slow disk${missing === null ? "" : `, skipp
         assert.isAbove(times.length, 15)
         assert.isBelow(Math.max(...times), worstMillis)
         assert.strictEqual(yield* service.end("SIGTERM"), 0)
-      }),
-    180_000
+      })
   )
 })

@@ -29,8 +29,7 @@ describe("SIGKILL at a durable step", () => {
             assert.strictEqual(verdict.diedAt, of, `${side} ${of} ${n} was not reached`)
             assert.deepStrictEqual(verdict.problems.slice(0, 5), [], `${side} ${of} ${n}`)
           }
-        }),
-      180_000
+        })
     )
   }
 })

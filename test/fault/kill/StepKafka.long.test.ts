@@ -118,8 +118,7 @@ for (const driver of drivers) {
                 yield* doomed.ended
               }
               yield* assertConsistent(own, yield* launch(own.settings))
-            }),
-          180_000
+            })
         )
 
         it.effect(
@@ -139,8 +138,7 @@ for (const driver of drivers) {
               assert.strictEqual(yield* frozen.ended, 1)
               assert.include(frozen.log(), "another process owns")
               yield* assertConsistent(own, successor)
-            }),
-          180_000
+            })
         )
 
         it.effect.skipIf(Broker.separateMissing !== null)(
@@ -181,8 +179,7 @@ for (const driver of drivers) {
               const views = yield* streams(url)
               assert.isTrue(views.every(({ blocked, failing }) => blocked === null && failing === null))
               assert.strictEqual(yield* service.end("SIGTERM"), 0)
-            }).pipe(Effect.provide(Broker.separate())),
-          300_000
+            }).pipe(Effect.provide(Broker.separate()))
         )
       })
     }

@@ -134,8 +134,7 @@ describe("a write that waits for its slot", () => {
         assert.strictEqual(yield* service.ended, 1)
         assert.deepStrictEqual(yield* writes, [429, 200])
         assert.deepStrictEqual(yield* deadLetters(url), [])
-      }),
-    180_000
+      })
   )
 
   it.live(
@@ -148,8 +147,7 @@ describe("a write that waits for its slot", () => {
         const url = yield* successor.url
         yield* awaitWrites(429, 200)
         assert.deepStrictEqual(yield* deadLetters(url), [])
-      }),
-    180_000
+      })
   )
 
   it.live(
@@ -165,8 +163,7 @@ describe("a write that waits for its slot", () => {
         const url = yield* successor.url
         yield* awaitWrites(429, 200)
         assert.deepStrictEqual(yield* deadLetters(url), [])
-      }),
-    180_000
+      })
   )
 })
 
@@ -187,7 +184,6 @@ describe("a write that is about to be sent", () => {
         yield* service.says("delivery stopped")
         yield* Effect.sleep("1 second")
         assert.deepStrictEqual(yield* writes, [])
-      }),
-    180_000
+      })
   )
 })

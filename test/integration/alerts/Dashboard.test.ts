@@ -136,8 +136,7 @@ describe.skipIf(missing !== null)(`the queries${missing === null ? "" : ` (skipp
           unknown = [...new Set(queries.flatMap((query) => unknownIn(query, series)))]
         } while (unknown.length > 0 && Date.now() < deadline)
         assert.deepStrictEqual(unknown, [])
-      }),
-    150_000
+      })
   )
 
   it("are refused if a metric, a label or a value does not exist", () => {

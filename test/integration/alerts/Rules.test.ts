@@ -29,7 +29,7 @@ describe.skipIf(missing !== null)(`the alerts${missing === null ? "" : ` (skippe
 })
 
 describe("the runbooks", () => {
-  it("name only commands that exist", { timeout: 180_000 }, async () => {
+  it("name only commands that exist", async () => {
     const texts = readdirSync(join(root, "docs/runbooks")).map((name) =>
       readFileSync(join(root, "docs/runbooks", name), "utf8")
     )

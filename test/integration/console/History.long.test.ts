@@ -110,8 +110,7 @@ describe.skipIf(missing !== null)(`the past in the console${missing === null ? "
           await runs.getByRole("row", { name: /^backfill complete/ }).waitFor()
           // the requests of the page fail while the process restarts
           assert.deepStrictEqual(errors.filter((error) => !/ERR_|Failed to load resource/.test(error)), [])
-        }),
-      240_000
+        })
     )
   })
 })

@@ -12,7 +12,6 @@ describe("ten thousand events through five plugins", () => {
         assert.deepStrictEqual(violations(result), [])
         assert.isAbove(result.crashes, 20)
         assert.isAbove(result.letters.length, 20)
-      }),
-    { timeout: 180_000 }
+      })
   )
 })

@@ -227,8 +227,7 @@ for (const [language, { build, missing: noTools }] of Object.entries(toolchains)
                 const example = await build()
                 await inDirectory((directory, start) => exercise(directory, start, template, brokers, example))
               })
-            }),
-          400_000
+            })
         )
       })
     }

@@ -94,8 +94,7 @@ describe.skipIf(Server.missing !== null)(
               assert.include(outdated.log(), `the key ${idOf(newer)}, which this process does not have`)
             }
             yield* judged(third)
-          })),
-        180_000
+          }))
       )
     }
 
@@ -124,8 +123,7 @@ describe.skipIf(Server.missing !== null)(
           )
           yield* roll(newer)
           yield* judged(running[0]!)
-        })),
-      180_000
+        }))
     )
   }
 )

@@ -50,8 +50,7 @@ describe.skipIf(Server.missing !== null)(
           const { differences, oracle } = yield* judge(url, contentsOf(sandbox, models))
           assert.deepStrictEqual([differences, oracle.breaches], [[], []])
           assert.strictEqual(yield* second.end("SIGTERM"), 0, second.log())
-        })),
-      180_000
+        }))
     )
   }
 )

@@ -138,9 +138,7 @@ describe("deciding", () => {
       )
       yield* stream({ retired: false })
       assert.isNull((yield* ask(`/v1/holds/${deletes}`)).body.hold.waiting_reason)
-    },
-    {},
-    180_000
+    }
   )
 
   served(
@@ -199,9 +197,7 @@ describe("rollcall holds", () => {
       assert.strictEqual((yield* holds("show", "77")).code, 1)
       assert.strictEqual((yield* holds("show", "all")).code, 2)
       assert.strictEqual((yield* holds("decide")).code, 2)
-    },
-    {},
-    180_000
+    }
   )
 
   served(
@@ -225,8 +221,6 @@ describe("rollcall holds", () => {
       const [, next = ""] = (yield* approve()).stdout.match(/^plan (\w+): 4 records/m) ?? []
       assert.strictEqual((yield* approve("--plan", next)).code, 0)
       assert.strictEqual(yield* state, "approving")
-    },
-    {},
-    180_000
+    }
   )
 })

@@ -152,7 +152,6 @@ describe("rollcall deadletters resolve", () => {
           assert.include(help, word)
         }
       }).pipe(using(options))
-    },
-    180_000
+    }
   )
 })

@@ -493,7 +493,6 @@ describe("rollcall plugins, rollcall deadletters", () => {
       assert.strictEqual((yield* rollcall("deadletters", "show", "all")).code, 2)
       assert.strictEqual((yield* rollcall("deadletters", "list", "--reason", "Bad")).code, 2)
     },
-    { plugins: [picky()] },
-    180_000
+    { plugins: [picky()] }
   )
 })

@@ -278,9 +278,8 @@ const serving = (run: typeof it.live) =>
 (
   sentence: string,
   test: () => Generator<Effect.Effect<unknown, unknown, Provided | Scope>, void>,
-  options?: Options,
-  timeout?: number
-) => run(sentence, () => Effect.gen(test).pipe(Effect.scoped, using(options)), timeout)
+  options?: Options
+) => run(sentence, () => Effect.gen(test).pipe(Effect.scoped, using(options)))
 
-/** A test with a server of its own, in a scope. `timeout`: in ms. `virtual`: with a clock that the test moves. */
+/** A test with a server of its own, in a scope. `virtual`: with a clock that the test moves. */
 export const served = Object.assign(serving(it.live), { virtual: serving(it.effect) })

@@ -92,8 +92,6 @@ describe("typed classes", () => {
       assert.include(seen, "PENDING ada@example.org kept")
       assert.include(seen, "13.5 redacted:x")
       assert.strictEqual(seen.length, incrementalModels.length + 2)
-    },
-    {},
-    180_000
+    }
   )
 })

@@ -34,8 +34,7 @@ describe("a request of any client", () => {
         for (const { headers, to } of board.received) {
           assert.deepStrictEqual(Object.keys(headers).filter(isAboutTraces), [], to)
         }
-      }),
-    60_000
+      })
   )
 
   it.live(
@@ -71,7 +70,6 @@ describe("a request of any client", () => {
         for (const { headers, to } of board.received) {
           assert.deepStrictEqual(Object.keys(headers).filter(isAboutTraces), [], to)
         }
-      }),
-    60_000
+      })
   )
 })

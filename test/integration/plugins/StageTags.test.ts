@@ -146,7 +146,6 @@ describe("stage-tags, over HTTP", () => {
         }
         assert.isAbove(count, 8)
         assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
-      })),
-    180_000
+      }))
   )
 })

@@ -102,7 +102,6 @@ describe("welcome-new-hire, over HTTP", () => {
           else assert.strictEqual(mine[0]?.failure.refusal, "OutcomeUnknown", killPoint.label)
         }
         assert.isAbove(seen.length, 20)
-      })),
-    180_000
+      }))
   )
 })

@@ -89,7 +89,7 @@ const refusal = (url: string) =>
   })
 
 onServer("an encrypted database", () => {
-  layer(servers, { timeout: 180_000, excludeTestServices: true })((it) => {
+  layer(servers, { excludeTestServices: true })((it) => {
     const local = { host: "localhost" }
 
     for (const sslmode of ["require", "verify-ca", "verify-full"]) {

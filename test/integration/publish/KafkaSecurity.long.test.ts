@@ -280,7 +280,6 @@ describeWithDrivers("a secured Kafka", missing, services, (it) => {
             assert.notInclude(stderr + stdout, "wr0ng-pass")
           })
         )
-      }),
-    180_000
+      })
   )
 })

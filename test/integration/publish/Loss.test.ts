@@ -93,8 +93,7 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
           new Set((yield* Kcat.read(brokers, topic)).map(({ key }) => key)).size,
           10
         )
-      }),
-    180_000
+      })
   )
 
   it.effect.each([{ transactions: true }, { transactions: false }])(
@@ -115,8 +114,7 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
         assert.include(reason.message, "the 120 events")
         assert.strictEqual((yield* relay.status).position, 120)
         if (transactions) assert.deepStrictEqual(yield* Kcat.read(brokers, topic), [])
-      }).pipe(Effect.provide(memory)),
-    180_000
+      }).pipe(Effect.provide(memory))
   )
 
   it.effect(
@@ -140,8 +138,7 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
         yield* Topics.create(state, 6, { "cleanup.policy": "compact" })
         const again = yield* Effect.flip(publish.pipe(inMinutes(2)))
         assert.include(again.reason.message, `topic ${state} was deleted and created again`)
-      }),
-    180_000
+      })
   )
 
   it.effect.skipIf(Broker.separateMissing !== null)(
@@ -172,7 +169,6 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
       }).pipe(
         Effect.provide(memory),
         Effect.provideServiceEffect(Broker.Broker, Effect.flatten(Broker.Separate))
-      ),
-    180_000
+      )
   )
 })

@@ -41,8 +41,7 @@ describe.skipIf(missing !== null)(
             const { message } = yield* Effect.flip(opened())
             assert.include(message, "ROLLCALL_KAFKA_TRANSACTIONS=off")
             assert.isNull(yield* Effect.flatMap(sinkOf({ transactions: false }), (sink) => sink.open(newStore())))
-          }),
-        180_000
+          })
       )
 
       it.effect("plaintext to a TLS port is reported (X10)", () =>
@@ -50,21 +49,21 @@ describe.skipIf(missing !== null)(
           const { sasl } = yield* Broker.Broker
           const { message } = yield* Effect.flip(opened({ brokers: sasl ?? [] }))
           assert.include(message, `${sasl?.[0]} speaks TLS and KAFKA_SSL is off`)
-        }), 180_000)
+        }))
 
       it.effect("TLS to a plaintext port is reported (X10)", () =>
         Effect.gen(function*() {
           const { brokers } = yield* Broker.Broker
           const { message } = yield* Effect.flip(opened({ ssl: true }))
           assert.include(message, `${brokers[0]} speaks plaintext and KAFKA_SSL is on`)
-        }), 180_000)
+        }))
 
       it.effect("an untrusted certificate is reported with the way to trust it (X10)", () =>
         Effect.gen(function*() {
           const { sasl } = yield* Broker.Broker
           const { message } = yield* Effect.flip(opened({ brokers: sasl ?? [], ssl: true }))
           assert.include(message, "KAFKA_SSL_CA_FILE")
-        }), 180_000)
+        }))
     })
   }
 )

@@ -21,9 +21,6 @@ import * as Topics from "../kafka/Topics.ts"
 import { append } from "./Log.ts"
 import { newTemplate, optionsOf, startRelay, stream } from "./Publishing.ts"
 
-/** Timeout in milliseconds: brokers and processes start and stop in these tests, on slow machines too. */
-const patience = 180_000
-
 const missing = Broker.missing ?? Kcat.missing
 
 /** Event ids as a `read_committed` reader gets them, sorted by position. Asserts that the events of each key are in order. */
@@ -81,8 +78,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
       }).pipe(
         Effect.provide(MemoryStore.layer()),
         Effect.provideServiceEffect(Broker.Broker, Effect.flatten(Broker.Separate))
-      ),
-    patience
+      )
   )
 
   it.effect(
@@ -114,8 +110,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
         Effect.provide(MemoryStore.layer()),
         Effect.provide(Logger.layer([logger]))
       )
-    },
-    patience
+    }
   )
 
   it.effect(
@@ -141,8 +136,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
         const relay = yield* startRelay({ topic })
         yield* relay.awaitPosition(1200)
         assert.deepStrictEqual(yield* readBack(topic), upTo(1200))
-      }).pipe(Effect.provide(MemoryStore.layer())),
-    patience
+      }).pipe(Effect.provide(MemoryStore.layer()))
   )
 
   /** Starts a relay in a separate process. */
@@ -186,8 +180,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
           yield* relay.awaitPosition(total)
         }).pipe(Effect.provide(Sqlite.layer({ file })))
         assert.deepStrictEqual(yield* readBack(topic), upTo(total))
-      }),
-    patience
+      })
   )
 
   it.effect("on SIGTERM the batch in progress is completed and its position is saved", () =>
@@ -203,7 +196,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
         yield* child.ended
         assert.deepStrictEqual(yield* readBack(topic), upTo(yield* store.readerPosition("relay")))
       }).pipe(Effect.provide(Sqlite.layer({ file })))
-    }), patience)
+    }))
 
   it.effect(
     "a relay that was frozen in a transaction is fenced when it resumes, and detects that another store took over (X15)",
@@ -226,8 +219,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
           assert.strictEqual((yield* relay.status).state, "running")
         }).pipe(Effect.provide(Sqlite.layer({ file })))
         assert.deepStrictEqual(yield* readBack(topic), upTo(8_500))
-      }),
-    patience
+      })
   )
 
   it.effect(
@@ -248,7 +240,6 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
         assert.strictEqual((yield* next.status).state, "running")
         assert.strictEqual(yield* store.readerPosition("relay"), 600)
         assert.deepStrictEqual(yield* readBack(topic), upTo(600))
-      }).pipe(Effect.provide(MemoryStore.layer())),
-    patience
+      }).pipe(Effect.provide(MemoryStore.layer()))
   )
 })

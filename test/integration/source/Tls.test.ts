@@ -72,8 +72,7 @@ describe.skipIf(Certificates.missing !== null)("an API over https", () => {
         const accepted = yield* examined(`https://localhost:${port}/v1`, { NODE_EXTRA_CA_CERTS: authority })
         assert.notInclude(accepted?.message, "certificate")
         assert.include(keys, "Bearer k3y")
-      }),
-    180_000
+      })
   )
 
   it.live(
@@ -91,7 +90,6 @@ describe.skipIf(Certificates.missing !== null)("an API over https", () => {
         const check = yield* examined(`https://localhost:${port}/v1`, { NODE_EXTRA_CA_CERTS: authority })
         assert.include(check?.message, "redirects to another address")
         assert.deepStrictEqual(plain, [])
-      }),
-    180_000
+      })
   )
 })

@@ -153,6 +153,5 @@ it.live(
       for (const integration of integrations) {
         for (const priority of classes) assert.isAtLeast(served.get(`${integration} ${priority}`) ?? 0, 2, priority)
       }
-    }),
-  20_000
+    })
 )

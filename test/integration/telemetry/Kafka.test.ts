@@ -57,8 +57,7 @@ describe.skipIf(missing !== null)(`traces in Kafka${missing === null ? "" : ` (s
           // the records of one page have one trace
           const backfilled = messages.filter(({ headers }) => headers["ce_origin"] === "backfill")
           assert.strictEqual(new Set(backfilled.map(({ headers }) => headers["traceparent"])).size, 1)
-        }),
-      120_000
+        })
     )
   })
 })

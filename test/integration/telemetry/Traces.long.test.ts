@@ -50,8 +50,7 @@ describe("traces over OTLP", () => {
           for (const private_ of [secretName, tag, sandbox.ids.candidate, sandbox.key]) {
             assert.notInclude(exported, `"${private_}"`)
           }
-        }),
-      60_000
+        })
     )
   }
 
@@ -64,7 +63,7 @@ describe("traces over OTLP", () => {
       assert.deepStrictEqual(page?.links, [`${sweep.traceId}-${sweep.spanId}`])
       const commit = collector.spans.find(({ parentSpanId }) => parentSpanId === page?.spanId)
       assert.strictEqual(commit?.name, "commit")
-    }), 60_000)
+    }))
 
   it(
     "a page that the API refuses is a span with the type of the error, and without its text",
@@ -79,8 +78,7 @@ describe("traces over OTLP", () => {
           []
         assert.lengthOf(texts, 3)
         for (const text of texts) assert.match(String(text), /^Unsupported(: Unsupported)?$/)
-      }),
-    60_000
+      })
   )
 
   it(
@@ -96,8 +94,7 @@ describe("traces over OTLP", () => {
         assert.isTrue(storedTraces(directory).every((traceparent) => traceparent === null))
         assert.isAbove(storedTraces(directory).length, 1)
         assert.strictEqual(collector.received, 0)
-      }),
-    60_000
+      })
   )
 
   it(
@@ -125,7 +122,6 @@ describe("traces over OTLP", () => {
         const { resource } = collector.requests.at(-1)!
         assert.deepInclude(resource, { "service.name": "second", "deployment.environment.name": "café" })
         assert.isString(resource["service.instance.id"])
-      }),
-    60_000
+      })
   )
 })

@@ -270,6 +270,40 @@ describe("running attempts", () => {
       assert.deepStrictEqual((yield* rig.deliveries.backlog).map(({ due }) => due), [1])
     }))
 
+  it.effect("attempts that fail while the process stops do not log again that the circuit has opened", () => {
+    const logged: Array<string> = []
+    const opened = () => logged.filter((line) => line.startsWith("handler circuit opened"))
+    return Effect.gen(function*() {
+      const rig = yield* make
+      const ends = new Map<string, Deferred.Deferred<void>>()
+      const plugin = Plugin.make("p").on(
+        trigger,
+        { concurrency: 12 },
+        ({ recordId }) =>
+          Effect.suspend(() => {
+            const end = Deferred.makeUnsafe<void>()
+            ends.set(recordId, end)
+            return Effect.andThen(Deferred.await(end), failing)
+          })
+      )
+      const { stop } = yield* rig.start([plugin])
+      for (let index = 0; index < 12; index++) yield* rig.append(`a${index}`)
+      yield* rig.until(() => ends.size === 12)
+      const [first, second, ...others] = [...ends.values()]
+      for (const end of others) yield* Deferred.succeed(end, undefined)
+      yield* rig.until(() => opened().length > 0)
+      let settled = 0
+      rig.beforeClaim = () => Effect.sync(() => void settled++)
+      const stopping = yield* Effect.forkChild(stop)
+      yield* rig.until(() => settled > 0)
+      yield* Deferred.succeed(first!, undefined)
+      yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.running === 1)
+      yield* Deferred.succeed(second!, undefined)
+      yield* Fiber.join(stopping)
+      assert.lengthOf(opened(), 1)
+    }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => void logged.push(String(message)))])))
+  })
+
   it.effect("a write is not cut off, and its delivery is settled, if the store is unavailable when the process stops (X10, L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make

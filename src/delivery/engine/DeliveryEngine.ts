@@ -186,7 +186,8 @@ const make = Effect.fnUntraced(function*(
       ).pipe(Effect.tapError(() => Effect.sync(() => isClaimUncertain = true)))
       const { circuits, claimed, isolatedDue, lost, next } = result
       worker.settled(outcomes)
-      yield* worker.updateCircuits(outcomes, circuits)
+      // without owned shards the circuits were not read here
+      if (owned.length > 0) yield* worker.updateCircuits(outcomes, circuits)
       yield* scopes.lose(lost)
       // a plugin may have been switched off while its deliveries were being claimed
       yield* Effect.tapError(applySwitches, () => Effect.sync(() => isClaimUncertain = true))

@@ -17,11 +17,11 @@ import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import type { StreamModel } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
 import * as Sqlite from "../../store/sqlite/Sqlite.ts"
-import { Store } from "../../store/Store.ts"
+import { Damaged, Store, StoreError } from "../../store/Store.ts"
 import { sweep } from "../read/Sweep.ts"
 import { Capture } from "../schedule/Capture.ts"
 import { takeStreams } from "../Stream.ts"
-import { redactStored } from "./Redactor.ts"
+import { redactAndRetire, redactStored } from "./Redactor.ts"
 import * as StoreAdoption from "./StoreAdoption.ts"
 
 const by = (redact: Processing.ProcessingRules["redact"], model: StreamModel = "ats.application") =>
@@ -325,6 +325,15 @@ describe("content that was stored before a rule was added", () => {
       yield* sql`UPDATE events SET content = replace(content, 'Secret', 'secret') WHERE position = 1`
       assert.isAbove(yield* redactStored(owning(rig.stream.owner), () => hiding), 0)
       assert.strictEqual(yield* failedStreams, 0)
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
+
+  it.effect("counts as failed if not even the states of the streams can be read", () =>
+    scenario(function*(rig) {
+      const store = yield* Store
+      const streams = Effect.fail(new StoreError({ reason: new Damaged({ message: "a stream's state" }) }))
+      const run = redactAndRetire(owning(rig.stream.owner), () => hiding)
+      assert.isTrue(yield* Effect.provideService(run, Store, { ...store, streams }))
+      assert.strictEqual(yield* failedStreams, 1)
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
 
   it.effect("is redacted in the other streams if a row of one stream is damaged", () => {

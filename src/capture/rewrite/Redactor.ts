@@ -250,6 +250,7 @@ export const redactAndRetire = (
   processingOf: ProcessingOf
 ): Effect.Effect<boolean, StoreError, Store> =>
   unlessDamaged(redactStored(ownership, processingOf)).pipe(
+    Effect.tap((rows) => rows === null ? Metrics.rewritesFailed(1) : Effect.void),
     Effect.andThen(retireKeys),
     Effect.catch((error) => error.reason._tag === "MissingKey" ? Effect.succeed(true) : Effect.fail(error))
   )

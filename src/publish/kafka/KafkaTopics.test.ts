@@ -31,7 +31,12 @@ describe("a cluster that refuses the copies of a new topic", () => {
         "Unreachable",
         "stopping or starting"
       ],
-      ["is unavailable if Rollcall chose the number of copies", undefined, "Unreachable", "stopping or starting"],
+      [
+        "is unavailable if Rollcall chose the number of copies",
+        undefined,
+        "Unreachable",
+        "set kafka.replicationFactor"
+      ],
       ["asks for an operator if it has fewer brokers", 3, "Refused", "lower kafka.replicationFactor"]
     ] as const
   ) {

@@ -77,7 +77,9 @@ const brokerChanging = (doing: string, cause: unknown) =>
     reason: new Unreachable({
       message: `${doing}: a broker does not take copies of new topics`,
       cause,
-      advice: "The broker is stopping or starting."
+      advice:
+        "The broker is stopping or starting. If this continues, the cluster does not allow this number of copies: set " +
+        "kafka.replicationFactor to one that it allows, or create the topics yourself."
     })
   })
 

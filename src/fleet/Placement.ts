@@ -8,8 +8,9 @@
  * | verb       | when                                             | running work                                        | then  |
  * | ---------- | ------------------------------------------------ | --------------------------------------------------- | ----- |
  * | take       | the placement starts the singleton here          | starts                                              | owned |
- * | hand over  | the placement moves the singleton, or the        | Nothing more starts. Running work may end, and its  | gone  |
- * |            | process stops                                    | results are committed.                              |       |
+ * | hand over  | the placement moves the singleton, or the        | Nothing more starts. Attempts may end, and their    | gone  |
+ * |            | process stops                                    | results are committed. Reading and publishing are   |       |
+ * |            |                                                  | interrupted, and continue in the next process.      |       |
  * | interrupt  | a handover lasts too long                        | Attempts are interrupted, and their deliveries are  | gone  |
  * |            |                                                  | released: another attempt follows.                  |       |
  * | lose       | a commit is fenced, because another process took | stops, and commits nothing                          | lost  |

@@ -72,7 +72,7 @@ export const demo = Command.make("demo", {
     const { serve } = yield* Effect.promise(() => import("../../sandbox/Sandbox.ts"))
     const sandbox = yield* serve({ seed, ...demoWorld })
     const writes: Array<PluginWrite> = []
-    const run = yield* prepare({
+    const { run } = yield* prepare({
       sandbox,
       interval: "2 seconds",
       plugins: yield* demoPlugins(sandbox),

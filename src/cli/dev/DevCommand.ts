@@ -77,13 +77,14 @@ const runPlugin = Effect.fnUntraced(function*(file: string, seed: number, json: 
   const sandbox = yield* serve({ seed, records, speed: 0 })
   const say = messagePrinter(json)
   const showAttempt = (attempt: Attempt) => print(json ? JSON.stringify({ attempt }) : attemptText(attempt))
-  const run = yield* prepare({
+  const { run, settings } = yield* prepare({
     sandbox,
     interval: "1 second",
     plugins: [withReport(plugin, showAttempt)],
     file: relative(process.cwd(), file),
     record: (write) => Effect.runSync(print(json ? JSON.stringify({ write }) : writeLine(write)))
   })
+  yield* Config.checkPlugins(settings)
   const handlers = plugin.handlers.map(({ name }) => name).join(", ")
   yield* say(`${plugin.name} reacts to ${handlers}, in a simulated world at ${sandbox.url} (→ marks its writes)`)
   if (!sandbox.integrations.some((id) => isEnabledIn(plugin, id))) {

@@ -56,7 +56,10 @@ const environmentOf = ({ interval, sandbox }: SandboxService, directory: string)
     ROLLCALL_HTTP_PORT: "0"
   })
 
-/** Prepares the service and its store. The result runs an effect with the service. Fails if a plugin has mistakes. */
+/**
+ * Prepares the service and its store. `run` runs an effect with the service. The configurations of the plugins are not checked: they may
+ * take values from the environment of the user, and an incomplete one only keeps the plugin from running.
+ */
 export const prepare = Effect.fnUntraced(function*(service: SandboxService) {
   const { makeTempDirectoryScoped } = yield* FileSystem.FileSystem
   const directory = yield* makeTempDirectoryScoped({ prefix: "rollcall-sandbox-" })
@@ -67,10 +70,10 @@ export const prepare = Effect.fnUntraced(function*(service: SandboxService) {
   )
   const input = { ...environment, file: { name: service.file, value: { plugins: service.plugins } } }
   const settings = yield* Effect.fromResult(Config.check(input))
-  yield* Config.checkPlugins(settings)
-  return <A, E, R>(use: Effect.Effect<A, E, R>) =>
+  const run = <A, E, R>(use: Effect.Effect<A, E, R>) =>
     Effect.gen(function*() {
       const plan = yield* resolveConfig(settings, input)
       return yield* Effect.provide(use, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
     }).pipe(Effect.provide(Layer.provideMerge(recordWrites(service), serviceLayer(settings))))
+  return { settings, run }
 })

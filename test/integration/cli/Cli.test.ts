@@ -258,4 +258,9 @@ describe("demo", () => {
       assert.deepStrictEqual(times, times.toSorted())
       assert.notInclude(stdout, "\x1b[")
     }))
+
+  it("starts although a variable of the user makes the configuration of one of its plugins invalid", () =>
+    inDirectory(async (_, start) => {
+      await start(["demo"], { WELCOME_LARGEST_DOCUMENT: "huge" }).says(/Console http:\/\/127\.0\.0\.1:\d+/)
+    }))
 })

@@ -190,10 +190,10 @@ describe("status", () => {
         ]
       })),
       [
-        "  plugin digest is off in a:b: by an operator",
         "  plugin digest is not configured in a:c, a:d: DIGEST_URL is not set",
-        "  plugin digest cannot run in a:e: 1 delivery is waiting until the integration is added again",
-        "  plugin digest waits for the API in a:f, a:g: addTag: the key is not valid"
+        "  plugin digest waits for the API in a:f, a:g: addTag: the key is not valid",
+        "  plugin digest is off in a:b: by an operator",
+        "  plugin digest cannot run in a:e: 1 delivery is waiting until the integration is added again"
       ]
     )
     assert.match(

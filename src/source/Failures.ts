@@ -11,7 +11,7 @@ import * as Exit from "effect/Exit"
 import type * as HttpClientError from "effect/http/HttpClientError"
 import * as Option from "effect/Option"
 import { provesNoEffect, refusesEveryRequest } from "../api/ErrorClassification.ts"
-import type { ResendPolicy } from "../api/Writes.ts"
+import type { ResolutionPolicy } from "../api/Writes.ts"
 import {
   ApplicationAlreadyExists,
   EmployeeAlreadyExists,
@@ -111,12 +111,12 @@ type Answer = Pick<Transient, "status" | "intercepted">
 export const answerOf = ({ intercepted, status }: Answer): Answer =>
   intercepted === true && status !== undefined ? { intercepted, status } : {}
 
-const writeReason = (error: SourceError, resendPolicy: ResendPolicy): WriteError["reason"] => {
+const writeReason = (error: SourceError, resolutionPolicy: ResolutionPolicy): WriteError["reason"] => {
   const { reason } = error
   const { code, logUrl, message } = reason
   const detail = { code, message, ...(logUrl !== undefined && { logUrl }) }
   const answer = reason._tag === "Transient" ? answerOf(reason) : {}
-  if (!hasNoEffect(error) && !(resendPolicy === "safe" && isRejected(error))) {
+  if (!hasNoEffect(error) && !(resolutionPolicy === "safe" && isRejected(error))) {
     return new OutcomeUnknown({ ...detail, ...answer })
   }
   if (reason._tag === "Transient") {
@@ -126,5 +126,5 @@ const writeReason = (error: SourceError, resendPolicy: ResendPolicy): WriteError
 }
 
 /** The error of a failed write attempt. */
-export const toWriteError = (resendPolicy: ResendPolicy) => (error: SourceError): WriteError =>
-  new WriteError({ reason: writeReason(error, resendPolicy) })
+export const toWriteError = (resolutionPolicy: ResolutionPolicy) => (error: SourceError): WriteError =>
+  new WriteError({ reason: writeReason(error, resolutionPolicy) })

@@ -41,7 +41,7 @@ const outcome = Effect.fnUntraced(function*(
   }).pipe(Effect.provide(layer))
 })
 
-const unsafe = writeNames.filter((name) => writes[name].resendPolicy !== "safe")
+const unsafe = writeNames.filter((name) => writes[name].resolutionPolicy !== "safe")
 
 describe("a response to a write that must not be repeated", () => {
   it.effect.each(statuses)(
@@ -120,7 +120,7 @@ describe("an answer that is given only in front of the API", () => {
 describe("a response to a write that may be repeated", () => {
   it.effect.each(statuses)("is classified by its status: %i", (status) =>
     Effect.gen(function*() {
-      for (const name of writeNames.filter((name) => writes[name].resendPolicy === "safe")) {
+      for (const name of writeNames.filter((name) => writes[name].resolutionPolicy === "safe")) {
         const { reason } = yield* outcome(name, { status, body: "<html>" })
         assert.notStrictEqual(reason, "OutcomeUnknown", name)
       }

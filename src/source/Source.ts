@@ -2,7 +2,7 @@
  * The port for reading and writing the unified API. `SourceError.ts` has its errors.
  *
  * Invariants
- * 1. A write is sent again only if the API certainly did nothing, or if its `resendPolicy` is "safe"
+ * 1. A write is sent again only if the API certainly did nothing, or if its `resolutionPolicy` is "safe"
  * 2. An invalid request is not sent: it fails with `Invalid`, which lists every problem
  * 3. A write is sent only while it has a slot, and immediately after `SendHooks.before` succeeded
  *
@@ -131,7 +131,7 @@ export const SlotWait = Context.Reference<(slot: Effect.Effect<void>) => Effect.
 
 /**
  * Called around each attempt of a write. A write is attempted again after a rate-limit response, after a failure that
- * certainly had no effect, and, if its `resendPolicy` is "safe", after any other failure.
+ * certainly had no effect, and, if its `resolutionPolicy` is "safe", after any other failure.
  */
 export interface SendHooks<E> {
   /** Runs when the request has its slot, immediately before it is sent. If this fails, nothing is sent. */

@@ -122,12 +122,12 @@ const make = Effect.fnUntraced(function*(options: Options) {
   ): Effect.fn.Return<WriteData<W>, WriteError | Invalid | E> {
     const call = yield* ApiRequest.forWrite(request)
     const { data } = writeSchemas[request.write]
-    const { resendPolicy } = writes[request.write]
+    const { resolutionPolicy } = writes[request.write]
     const decode: ApiResponse.DataDecoder<WriteData<W>> = data === Empty
       ? ignoreData
       : ApiResponse.decoderFor(request.write, data)
-    const mayRepeat = resendPolicy === "safe" ? () => true : Failures.hasNoEffect
-    const toWriteError = Failures.toWriteError(resendPolicy)
+    const mayRepeat = resolutionPolicy === "safe" ? () => true : Failures.hasNoEffect
+    const toWriteError = Failures.toWriteError(resolutionPolicy)
     const response = yield* clientOf(request.account).pipe(
       Effect.flatMap((client) =>
         client.send(() => call, { decode, maxBytes: maxBytes / 8 }, mayRepeat, SendAttempt.withHooks(hooks))

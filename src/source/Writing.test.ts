@@ -128,7 +128,7 @@ describe("a write that may have taken effect", () => {
   it.effect.each(uncertain)("fails with OutcomeUnknown after $why, and is not sent again", (reply) => {
     const { layer, sent } = withReplies(reply)
     return Effect.gen(function*() {
-      for (const name of writeNames.filter((name) => writes[name].resendPolicy !== "safe")) {
+      for (const name of writeNames.filter((name) => writes[name].resolutionPolicy !== "safe")) {
         const before = sent.length
         assert.strictEqual(reasonOf(yield* write(requests[name]))._tag, "OutcomeUnknown", name)
         assert.strictEqual(sent.length, before + 1, name)
@@ -136,10 +136,10 @@ describe("a write that may have taken effect", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect.each(uncertain)("is sent again after $why if its resend policy is safe", (reply) => {
+  it.effect.each(uncertain)("is sent again after $why if its resolution policy is safe", (reply) => {
     const { layer, sent } = withReplies(reply, { body: { status: "success", data: { id: "1" } } })
     return Effect.gen(function*() {
-      for (const name of writeNames.filter((name) => writes[name].resendPolicy === "safe")) {
+      for (const name of writeNames.filter((name) => writes[name].resolutionPolicy === "safe")) {
         sent.length = 0
         assert.isTrue(Exit.isSuccess(yield* write(requests[name])), name)
         assert.strictEqual(sent.length, 2, name)

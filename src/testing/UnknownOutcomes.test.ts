@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { writeExamples } from "../../test/support/api/Examples.ts"
-import { type ResendPolicy, type WriteName, writeNames, writes, writeSchemas } from "../api/Writes.ts"
+import { type ResolutionPolicy, type WriteName, writeNames, writes, writeSchemas } from "../api/Writes.ts"
 import type { JsonObject } from "../domain/Canonical.ts"
 import type { Model } from "../domain/Model.ts"
 import * as Plugin from "../plugin/Plugin.ts"
@@ -72,8 +72,8 @@ const outcomeOf = async (write: WriteName, fail: FailureMode): Promise<Outcome> 
   return { effects: writes.length, failure: failure === null ? [] : [failure._tag, refusal] }
 }
 
-/** By resend policy: how often the write takes effect, and the failure of the dead letter, if the delivery becomes one. */
-const outcomes: Readonly<Record<ResendPolicy, Readonly<Record<"response lost" | "request lost", Outcome>>>> = {
+/** By resolution policy: how often the write takes effect, and the failure of the dead letter, if the delivery becomes one. */
+const outcomes: Readonly<Record<ResolutionPolicy, Readonly<Record<"response lost" | "request lost", Outcome>>>> = {
   safe: { "response lost": { effects: 2, failure: [] }, "request lost": { effects: 1, failure: [] } },
   look: { "response lost": { effects: 1, failure: [] }, "request lost": { effects: 1, failure: [] } },
   find: { "response lost": { effects: 1, failure: [] }, "request lost": { effects: 0, failure: unknown } },
@@ -88,7 +88,7 @@ const expectedOf = (write: WriteName, fail: FailureMode): Outcome => {
     case "Forbidden":
       return { effects: 0, failure: ["Permanent", "Forbidden"] }
     default:
-      return outcomes[writes[write].resendPolicy][fail]
+      return outcomes[writes[write].resolutionPolicy][fail]
   }
 }
 

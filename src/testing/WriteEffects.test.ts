@@ -47,7 +47,7 @@ describe("writes in the test environment", () => {
         const schema: Schema.Codec<unknown, unknown> | undefined = recordSchemas[model]
         if (schema !== undefined) assert.isTrue(Schema.is(schema)(record), at)
       }
-      if (writes[write].resendPolicy === "safe" && writes[write].visibleIn !== null) {
+      if (writes[write].resolutionPolicy === "safe" && writes[write].visibleIn !== null) {
         const once = JSON.stringify([...records])
         done(write, records)
         assert.strictEqual(JSON.stringify([...records]), once)
@@ -57,7 +57,7 @@ describe("writes in the test environment", () => {
 })
 
 describe("docs/plugins/guide.md", () => {
-  it("gives every write the same resend policy as the table of writes (L5)", () => {
+  it("gives every write the same resolution policy as the table of writes (L5)", () => {
     const guide = readFileSync(new URL("../../docs/plugins/guide.md", import.meta.url), "utf8")
     const [, section = ""] = /^## Unknown outcomes\n(.*?)^## /ms.exec(guide) ?? []
     const rows = section.split("\n").filter((line) => line.startsWith("| `"))
@@ -72,6 +72,6 @@ describe("docs/plugins/guide.md", () => {
       const policy = Object.entries(phrases).find(([, phrase]) => phrase.test(action))?.[0]
       return [...names.matchAll(/`(\w+)`/g)].map(([, name]) => `${name}: ${policy}`)
     })
-    assert.sameMembers(found, writeNames.map((name) => `${name}: ${writes[name].resendPolicy}`))
+    assert.sameMembers(found, writeNames.map((name) => `${name}: ${writes[name].resolutionPolicy}`))
   })
 })

@@ -344,6 +344,6 @@ describe("an unknown outcome", () => {
         writeNames.filter(UnknownOutcomes.returnsId),
         ["createApplication", "createEmployee", "rateSkill", "expectSkill", "deactivateCourse"]
       )
-      assert.strictEqual(writes.createEmployee.resendPolicy, "never")
+      assert.strictEqual(writes.createEmployee.resolutionPolicy, "never")
     }))
 })

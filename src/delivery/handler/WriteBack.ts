@@ -21,7 +21,7 @@
  * | `source/SendAttempt.ts` | commits the intent (`before`), then sends the request within a time limit                       |
  * | `source/Failures.ts`    | Decides whether a failure proves that the API did nothing (`hasNoEffect`). If so, the intent is |
  * |                         | withdrawn, and the client may try again. If not, it tries again only a write that is `safe`     |
- * |                         | (`resendPolicy` in `api/Writes.ts`). The failure that remains is `OutcomeUnknown`.              |
+ * |                         | (`resolutionPolicy` in `api/Writes.ts`). The failure that remains is `OutcomeUnknown`.          |
  * | `resolveUnknown`        | In the next attempt, does what `onUnknownOf` says: it repeats the write, looks for its effect,  |
  * |                         | or leaves it to an operator.                                                                    |
  */

@@ -17,8 +17,8 @@ import type { Intent, StepKey } from "../../store/AttemptJournal.ts"
 import type { Attempt } from "./Attempt.ts"
 import type { RequestedWrite } from "./WriteVerification.ts"
 
-/** How a write of unknown outcome is resolved if the handler does not specify it. `ResendPolicy` explains the four policies. */
-const defaultOnUnknown: Readonly<Record<(typeof writes)[WriteName]["resendPolicy"], OnUnknown>> = {
+/** How a write of unknown outcome is resolved if the handler does not specify it. `ResolutionPolicy` explains the four policies. */
+const defaultOnUnknown: Readonly<Record<(typeof writes)[WriteName]["resolutionPolicy"], OnUnknown>> = {
   safe: "repeat",
   look: "verify",
   find: "verify",
@@ -30,7 +30,7 @@ const defaultBudget = 1_000
 const digest = (content: unknown): string => hash("sha256", JSON.stringify(content), "base64url").slice(0, 22)
 
 export const onUnknownOf = <W extends WriteName>({ options, write }: RequestedWrite<W>): OnUnknown =>
-  options.onUnknown ?? defaultOnUnknown[writes[write].resendPolicy]
+  options.onUnknown ?? defaultOnUnknown[writes[write].resolutionPolicy]
 
 /** Request identity: write, target and parameters, without the body. */
 const requestIdentityOf = <W extends WriteName>({ integration, params, write }: RequestedWrite<W>): string =>

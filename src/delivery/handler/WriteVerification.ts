@@ -187,5 +187,5 @@ export const verifyWrite = Effect.fn("Plugin.verifyWrite")(function*<W extends W
   // The clock was set back since the write was sent, so we cannot know how long ago that was   (W4)
   if (left > 2 * settlingMillis) return { _tag: "Undetermined" }
   if (left > 0) return { _tag: "NotYet", retryAfter: Duration.millis(left) }
-  return { _tag: writes[wanted.write].resendPolicy === "find" ? "Undetermined" : "NotDone" }
+  return { _tag: writes[wanted.write].resolutionPolicy === "find" ? "Undetermined" : "NotDone" }
 })

@@ -111,7 +111,7 @@ export class PluginWrites {
     }).pipe(
       Effect.catchTag("SlotWaitAborted", () => Effect.fail(notSent)),
       Effect.mapError((error) =>
-        error._tag === "HookFailed" ? error.by : toWriteError(writes[request.write].resendPolicy)(error)
+        error._tag === "HookFailed" ? error.by : toWriteError(writes[request.write].resolutionPolicy)(error)
       )
     )
   }

@@ -57,8 +57,8 @@ export class SinkError extends Schema.TaggedError<SinkError>()("SinkError", {
   }
 }
 
-export const unreachable = (message: string, cause: unknown = null): SinkError =>
-  new SinkError({ reason: new Unreachable({ message, cause }) })
+export const unreachable = (message: string, cause: unknown = null, advice?: string): SinkError =>
+  new SinkError({ reason: new Unreachable({ message, cause, ...(advice === undefined ? {} : { advice }) }) })
 export const refused = (message: string, hint: string): SinkError =>
   new SinkError({ reason: new Refused({ message, hint }) })
 

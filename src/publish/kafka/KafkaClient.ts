@@ -20,11 +20,11 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import kafkajs from "kafkajs"
 import { SinkError, Unreachable, unreachable } from "../Sink.ts"
-import type { AppendedBatch, PlacedMessage } from "./driver/Driver.ts"
+import type { AppendedBatch, PlacedMessage, Producer, Transaction } from "./driver/Driver.ts"
 import { retry } from "./driver/KafkaJsProducer.ts"
 import { partitionOf } from "./driver/Partitions.ts"
 import { type KafkaConnection, make as makeConnector } from "./KafkaConnection.ts"
-import { isBrokerStarting, isConnectionClosed, toSinkError } from "./KafkaErrors.ts"
+import { isBrokerStarting, isConnectionClosed, notBegun, toSinkError } from "./KafkaErrors.ts"
 import type { KafkaMessage, ReceivedMessage } from "./KafkaMessage.ts"
 import { adviseProtocol } from "./KafkaTls.ts"
 
@@ -75,11 +75,18 @@ const disconnectTimeout = "3 seconds"
 
 const callKafka = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError> =>
   Effect.tryPromise({ try: run, catch: (error) => toSinkError(doing, error) })
-const callWithTimeout = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError> =>
+const callWithTimeout = <A>(doing: string, run: () => Promise<A>, advice?: string): Effect.Effect<A, SinkError> =>
   Effect.timeoutOrElse(callKafka(doing, run), {
     duration: operationTimeout,
-    orElse: () => Effect.fail(unreachable(`${doing}: ${noResponse}`, new Error("timeout")))
+    orElse: () => Effect.fail(unreachable(`${doing}: ${noResponse}`, new Error("timeout"), advice))
   })
+
+/** Begins what is sent together. */
+export const begin = (
+  producer: Pick<Producer, "begin">,
+  transactionalId: string | null
+): Effect.Effect<Transaction, SinkError> =>
+  callWithTimeout("publishing to Kafka", producer.begin, transactionalId === null ? undefined : notBegun)
 
 /** Retries, with a new client each time, while a broker that just started is not ready. */
 const retryWhileStarting = <A>(effect: Effect.Effect<A, SinkError>): Effect.Effect<A, SinkError> =>
@@ -163,27 +170,29 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
     yield* advised(call("connecting to Kafka", producer.connect))
     return {
       send: (sends, closing = () => []) =>
-        Effect.flatMap(
-          call("publishing to Kafka", async () => {
-            const transaction = await producer.begin()
-            const appended: Array<PlacedBatch> = []
-            const sendAll = async (sends: Sends) => {
-              for (const messages of sends) {
-                const own = placed(messages, keys)
-                appended.push(...withPositions(await transaction.send(own), own))
+        begin(producer, transactionalId).pipe(
+          Effect.mapError(explain),
+          Effect.flatMap((transaction) =>
+            call("publishing to Kafka", async () => {
+              const appended: Array<PlacedBatch> = []
+              const sendAll = async (sends: Sends) => {
+                for (const messages of sends) {
+                  const own = placed(messages, keys)
+                  appended.push(...withPositions(await transaction.send(own), own))
+                }
               }
-            }
-            await sendAll(sends)
-            const last = closing(appended)
-            if (last instanceof SinkError) {
-              await transaction.abort()
-              return last
-            }
-            await sendAll(last)
-            await transaction.commit()
-            return null
-          }),
-          (error) => error === null ? Effect.void : Effect.fail(error)
+              await sendAll(sends)
+              const last = closing(appended)
+              if (last instanceof SinkError) {
+                await transaction.abort()
+                return last
+              }
+              await sendAll(last)
+              await transaction.commit()
+              return null
+            })
+          ),
+          Effect.flatMap((error) => error === null ? Effect.void : Effect.fail(error))
         )
     }
   })

@@ -6,7 +6,7 @@
  *   the broker's error in `type`, @platformatic/kafka in `apiId`.
  * - An unknown error is treated as `Unreachable`: the relay keeps its position and retries, so no event is lost.
  */
-import { Fenced, refused, SinkError, Unreachable } from "../Sink.ts"
+import { Fenced, refused, SinkError, type Unreachable, unreachable } from "../Sink.ts"
 
 const permissions =
   "grant this principal Create, Write, Describe and DescribeConfigs on the event topics and the progress topic " +
@@ -27,10 +27,12 @@ const otherName =
   "advertised listeners), or set KAFKA_SSL_SERVER_NAME to one."
 const clientCertificate =
   "The broker does not accept the client's certificate, or requires one: check KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE."
-const coordinator =
-  "No broker coordinates transactions. If this continues, the cluster does not support transactions (the topic " +
-  "__transaction_state is missing, or there are fewer brokers than its replication factor): repair the cluster, or set " +
-  "ROLLCALL_KAFKA_TRANSACTIONS=off."
+const withoutCoordinator =
+  "the cluster does not support transactions (the topic __transaction_state is missing, or there are fewer brokers than its " +
+  "replication factor): repair the cluster, or set ROLLCALL_KAFKA_TRANSACTIONS=off."
+const coordinator = `No broker coordinates transactions. If this continues, ${withoutCoordinator}`
+/** For a transaction that has not begun in time: a slow broker needs longer than that to say that none coordinates transactions. */
+export const notBegun = `Check KAFKA_BROKERS. If other clients reach the brokers, ${withoutCoordinator}`
 const transactions =
   "this broker does not support the transactions that Rollcall needs: set ROLLCALL_KAFKA_TRANSACTIONS=off."
 
@@ -132,10 +134,7 @@ export const toSinkError = (doing: string, error: unknown): SinkError => {
       permanentErrorHints[String(fault.code)]
     if (hint !== undefined) return refused(message, hint)
   }
-  const advice = chain.map(adviceFor).find(Boolean)
-  return new SinkError({
-    reason: new Unreachable({ message, cause: error, ...(advice === undefined ? {} : { advice }) })
-  })
+  return unreachable(message, error, chain.map(adviceFor).find(Boolean))
 }
 
 /** The connection was closed before use: the broker is shutting down, or it speaks another protocol. */

@@ -139,9 +139,10 @@ const maxBackoff = (interval: Duration.Duration): number =>
   Math.max(Duration.toMillis(interval), Duration.toMillis(Duration.minutes(15)))
 
 /**
- * Delay after a failure, in ms. For a failing stream: the interval, doubled with each further failure, up to `maxBackoff`. This includes a
- * blocked stream whose probe failed for a reason that does not block a stream. For a stream that is only blocked: the time until its next
- * probe.
+ * Delay after a failure, in ms.
+ * - A failing stream: the interval, doubled with each further failure, up to `maxBackoff`
+ * - A blocked stream: the time until its next probe
+ * - A blocked stream whose probe failed for another reason, such as a time-out: it is also failing, and waits like a failing stream
  */
 export const backoffDelay = ({ blocked, failing }: StreamState, interval: Duration.Duration): number => {
   if (failing !== null) {

@@ -142,7 +142,7 @@ export interface HttpConfig {
   readonly port?: number
   /** Required on any address but loopback; allows everything. */
   readonly token?: Secret
-  /** Allows GET only. The responses contain personal data. */
+  /** Allows GET and HEAD only. The responses contain personal data. */
   readonly readToken?: Secret
   /** Names under which clients reach the API, such as `rollcall.example.com`; with `https://` if a proxy terminates TLS. */
   readonly hosts?: ReadonlyArray<string>

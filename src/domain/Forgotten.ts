@@ -45,7 +45,10 @@ const modelOfKind: ReadonlyMap<string, ForgettableModel> = new Map<string, Forge
 interface Place extends Pick<NestedReference, "path"> {
   /** The model of the record that is repeated here. */
   readonly of: ForgettableModel
-  /** A property of the whole record with the same id, for copies whose id is missing or redacted. */
+  /**
+   * A property of the record that contains the copy: `candidate_id` of an application with a copy of its candidate. It has the same id as the
+   * copy, and identifies the copy if the copy's own id is missing or redacted.
+   */
   readonly idProperty?: string
 }
 

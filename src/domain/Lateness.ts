@@ -6,8 +6,8 @@
  * 1. The overlap of a stream never decreases, and is never extended beyond `maxOverlap`
  *
  * Gotchas
- * - The overlap in the stream's state is the lateness that the stream is known to have, and `complete_to` subtracts it. Polls read further
- *   back than that if the configured minimum was raised since the stream was added.
+ * - The overlap in the stream's state comes from the lateness that was observed. `complete_to` is the watermark minus this overlap. A poll
+ *   reads back by this overlap or by the configured minimum, whichever is longer (`pollOverlap`).
  */
 import * as Duration from "effect/Duration"
 
@@ -53,8 +53,9 @@ export const pollOverlap = (overlap: number, minOverlap: Duration.Duration): num
   Math.max(overlap, Duration.toMillis(minOverlap))
 
 /**
- * The new overlap of a stream: twice the largest lag, at most `maxOverlap`, and never less than before. A lag counts only up to the time
- * that polls cover in regular operation. If a lag is larger, a sweep found the change, or shifting pages hid the record after an outage.
+ * The new overlap of a stream: twice the largest lag, at most `maxOverlap`, and never less than before. A lag counts at most as the current
+ * overlap plus three intervals. A larger lag does not show how late the API is: a sweep found the change, or shifting pages hid the record
+ * after an outage.
  */
 export const widenOverlap = (
   overlap: number,

@@ -3,19 +3,21 @@
  * when a process joins, leaves or dies.
  *
  * Details
- * A singleton runs the work of one ownership scope. Capture, delivery and relay use these words for what a process does with a scope:
+ * A singleton runs the work of one ownership scope. Capture, delivery and relay use these words for what a process does with a scope, and for
+ * the state of the scope in that process. A scope that is `placed` here is not taken yet.
  *
- * | verb       | when                                             | running work                                        | then  |
- * | ---------- | ------------------------------------------------ | --------------------------------------------------- | ----- |
- * | take       | the placement starts the singleton here          | starts                                              | owned |
- * | hand over  | the placement moves the singleton, or the        | Nothing more starts. Attempts may end, and their    | gone  |
- * |            | process stops                                    | results are committed. Reading and publishing are   |       |
- * |            |                                                  | interrupted, and continue in the next process.      |       |
- * | interrupt  | a handover lasts too long                        | Attempts are interrupted, and their deliveries are  | gone  |
- * |            |                                                  | released: another attempt follows.                  |       |
- * | lose       | a commit is fenced, because another process took | stops, and commits nothing                          | lost  |
- * |            | the scope                                        |                                                     |       |
- * | take again | a lost scope is still placed here seconds later  | starts                                              | owned |
+ * | verb       | when                                             | running work                                        | then    |
+ * | ---------- | ------------------------------------------------ | --------------------------------------------------- | ------- |
+ * | take       | the placement starts the singleton here          | starts                                              | owned   |
+ * | hand over  | the placement moves the singleton, or the        | Nothing more starts. Attempts may end, and their    | leaving |
+ * |            | process stops                                    | results are committed. Reading and publishing are   |         |
+ * |            |                                                  | interrupted, and continue in the next process.      |         |
+ * | interrupt  | a handover lasts too long                        | Attempts are interrupted, and their deliveries are  | leaving |
+ * |            |                                                  | released: another attempt follows.                  |         |
+ * | lose       | a commit is fenced, because another process took | stops, and commits nothing                          | lost    |
+ * |            | the scope; or interrupted work does not end in   |                                                     |         |
+ * |            | time, so that another process may take the scope |                                                     |         |
+ * | take again | a lost scope is still placed here seconds later  | starts                                              | owned   |
  *
  * Gotchas
  * - Correctness never depends on the placement: a process that was frozen still runs its singletons for a moment, although they have

@@ -13,7 +13,10 @@ import type { Owner } from "../store/State.ts"
 import type { Store } from "../store/Store.ts"
 import { type Checkpoint, findPublishedElsewhere, type RecordKey, type Sink, type SinkCheckpoint } from "./Sink.ts"
 
-/** The sink contains events that this log never contained or no longer contains. */
+/**
+ * The sink and the log do not fit together. Either the sink has events that this log does not have; or it lacks events that this store has
+ * published; or events that were not published are no longer in the log; or rows of the log are missing.
+ */
 export class Diverged extends Schema.TaggedError<Diverged>()("Diverged", { message: Schema.String }) {
   readonly hint =
     "possible causes: the store was restored from a backup or replaced, the sink was emptied, or Rollcall ran without Kafka " +
@@ -57,7 +60,7 @@ export const findMismatch = (
  */
 export const findDivergence = (published: SinkCheckpoint | null, log: LogState): string | null => {
   if (published === null) {
-    // An adoption sets the saved position before the oldest one: no event of this generation is published yet.
+    // After an adoption the saved position is the one before the oldest row of the log, because no event of this generation is published.
     return log.saved > 0 && log.saved >= log.oldest
       ? `this store has published up to position ${log.saved}, but the sink has no published position`
       : findGap(log.saved, log)

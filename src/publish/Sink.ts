@@ -92,8 +92,8 @@ export const findForeignStore = (
 }
 
 /**
- * Describes why a store must not resume from its saved position: it has published events of this generation, but not to this
- * sink. null if it may resume. `start`: publishing starts after this position.
+ * If the store has published events of this generation to another sink, describes that: then it must not resume from its saved position.
+ * Null if it may resume. `start`: publishing starts after this position.
  */
 export const findPublishedElsewhere = (
   identity: LogIdentity,

@@ -1,6 +1,7 @@
 /**
  * One circuit breaker per integration. After several failures in a row the circuit opens, and requests fail immediately. After a pause,
- * one probe request finds out whether the integration responds again.
+ * one probe request finds out whether the integration responds again. `RetryPolicy.ts` decides about a single request, and `Outages.ts` logs
+ * outages of a whole account.
  *
  * Invariants
  * 1. A request that an open circuit rejects is not sent, and its error states the reason

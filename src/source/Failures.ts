@@ -1,5 +1,6 @@
 /**
- * Classifies requests that got no usable response.
+ * Classifies requests that got no usable response. `RetryPolicy.ts` uses that to decide about the same request, `CircuitBreakers.ts` about
+ * later requests of the integration, and `Outages.ts` to log.
  *
  * Gotchas
  * - The failure of an open connection does not prove that a write had no effect: the request may have arrived. A status does not prove

@@ -1,6 +1,7 @@
 /**
  * Logs when requests of an account begin to fail and when the account responds again: one line each, however many requests fail in
  * between.
+ * It only logs: `CircuitBreakers.ts` stops requests, `RetryPolicy.ts` repeats them, and `Failures.ts` classifies their failures.
  *
  * Invariants
  * 1. The outage is logged `logDelay` after the first failure, long before a request has used up its retries

@@ -1,6 +1,6 @@
 /**
  * Decides whether a failed request is sent again, and after which delay. `RequestScheduler.ts` decides how long the account pauses after a
- * rate-limit response.
+ * rate-limit response, `CircuitBreakers.ts` whether the integration gets requests at all, and `Failures.ts` what a failure means.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

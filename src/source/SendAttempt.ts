@@ -41,8 +41,8 @@ const startStopwatch = Effect.gen(function*() {
 })
 
 /**
- * Sends once. `send` must run `beforeSend` immediately before the request is sent, and may run it twice. `ready` runs after the hook `before`
- * and fails if the request must no longer be sent.
+ * Sends once. `send` must run `beforeSend` immediately before it sends the request, and may run it earlier too, for example before it
+ * connects. `ready` runs after the hook `before`, and fails if the request must no longer be sent.
  */
 export type SendAttempt<E> = <A>(
   send: (beforeSend: Effect.Effect<void, SourceError>) => Effect.Effect<A, SourceError>,

@@ -119,7 +119,7 @@ export const quietSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
     > = {
       "a pending row": [(tx) => tx.putPending([pendingOf("a")]), (tx) => tx.dropPending(["a"])],
       "a stale record": [(tx) => tx.markStale(["a"]), (tx) => tx.clearStale],
-      "an undecided hold": [
+      "a hold that has not ended": [
         (tx) =>
           tx.openHold({
             kind: "deletes",

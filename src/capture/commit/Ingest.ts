@@ -62,7 +62,10 @@ export interface IngestResult {
   readonly writes: ReadonlyArray<RecordWrite>
   /** Largest delay of a change that a complete poll should have returned, in ms; 0 if there was no such change. */
   readonly lag: number
-  /** Number of late changes (see `lag`) that happened after the last poll that returned any records. */
+  /**
+   * Number of late changes (see `lag`) that are newer than the last poll that returned records. Every poll since then returned nothing,
+   * although the record had changed.
+   */
   readonly missedByPolls: number
 }
 

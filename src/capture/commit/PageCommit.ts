@@ -63,7 +63,7 @@ export interface PageCounts extends Pick<IngestResult, "rowCounts" | "alreadyRea
 export interface CommittedPage extends PageCounts {
   /**
    * True if the page was committed by one statement (see `known`). The page was then empty, and the stream has no pending rows, no stale
-   * records and no undecided holds. False says nothing about these.
+   * records and no holds that have not ended. False says nothing about these.
    */
   readonly isQuiet: boolean
   /** The stream's state before the rows were written, with the changes of `PageToCommit.before`. */

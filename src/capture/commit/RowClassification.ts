@@ -2,8 +2,9 @@
  * Classifies the rows of a page: compares each record with its stored rows, without publishing or staging anything.
  *
  * Gotchas
- * - If a page contains different copies of one record, the record is disputed, and a refetch decides (P3). Until then, the record stays in
- *   its hold. Otherwise an old copy could take a deleted record out of a hold that an operator rejected (D17).
+ * - If a page contains different copies of one record, the record is disputed, and a refetch decides (P3). If the record is in a hold, it
+ *   stays there until then: one of the copies may be old, and an old copy must not undo the decision of an operator who rejected the
+ *   record's delete (D17).
  * - Some lists can only be read as a whole. Their records cannot be read by id and have no `changed_at`, so a later run that contains the
  *   record with only one content ends the dispute.
  * - After a change of the processing, a record is first hashed with the older one (S3, V1, V2). If that hash equals the stored one, the
@@ -50,8 +51,8 @@ export const rehash = Effect.fnUntraced(function*(
       : []
   })
   if (outdated.length === 0) return new Map<string, string>()
-  // The older rules are applied with the current registry entry and key. If one of those changed too, the fingerprint or the
-  // hash differs, and the stored content is hashed instead.
+  // Only the rules of an earlier processing are known; its registry entry and its key are taken from the current one. If one of these has
+  // changed too, no fingerprint or no hash is the same, and the stored content is hashed instead.
   const older = new Map((stream.processings ?? []).map(processing.withRules).map((one) => [one.fingerprint, one]))
   const contents = yield* tx.contents(outdated.map(({ position }) => position))
   return new Map(outdated.flatMap(({ head, position, shown }) => {
@@ -80,7 +81,8 @@ export const classifyCopies = (
   const copies = (agree ? [last] : rows).map((row) => observe(processing, row))
   const { canonicalHash, deleted } = copies.at(-1)!
   const disagree = copies.some((copy) => copy.deleted !== deleted || copy.canonicalHash !== canonicalHash)
-  // Equal copies can have different timestamps. The newest copy is used: with an older timestamp, an outdated copy could be accepted later.
+  // Equal copies can have different timestamps. If the older timestamp were stored, an outdated copy with a timestamp between the two would
+  // later count as newer.
   const observed = disagree ? copies.at(-1)! : copies.reduce((a, b) => isOlder(a.changedAtMs, b.changedAtMs) ? b : a)
   if (disagree) return { observed, classification: { _tag: "Disputed" } }
   const known = head && { ...head, canonicalHash: stored.rehashed.get(head.id) ?? head.canonicalHash }

@@ -77,8 +77,8 @@ export const outcomeOf = (
         const next = { ...observed, content, canonicalHash: canonicalHash(shape, content) }
         return { ...held, countedAs: "changed", write: write(change, next) }
       }
-      // An operator approved a scope hold without an event, so the head's hash is newer than the published content. The path now has its
-      // published value again.
+      // The hash of the head differs from the hash of the published content if an operator approved a scope hold without events: then only
+      // the hash was updated. Here the record has its published content again, so there is nothing to publish.
       if (changes.length === 0) return { countedAs: "equivalent", write: write({ kind: "same" }) }
       return { countedAs: "changed", write: write(change) }
     }

@@ -214,7 +214,8 @@ const removeFrom = (
           [...pending].map(([id, row]) => [id, withoutCopiesInPending(tx.state, processing, forgotten)(row)])
         )
         yield* tx.putPending([...stripped.values()])
-        // a pending change that repeated the record when the rows were searched may have been published since
+        // These rows of the log must be emptied: of records that the search found in the log, and of records that it found only in a pending
+        // change that has no copy now. That change may have been published since the search.
         const published = ids.filter((id) => logged.has(id) || stripped.get(id) === pending.get(id))
         const heads = yield* tx.heads(published)
         const deleted = (yield* tx.forgotten).get(key.model)

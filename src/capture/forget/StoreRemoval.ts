@@ -63,7 +63,7 @@ export const make = ({ capture, deliveries, processing, store }: {
       return { key: { integration, model }, rows, ids: [...new Set(rows.map(({ id }) => id))] }
     })
     const removed = new Set(copies.flatMap(({ ids, key }) => ids.map((id) => `${key.model}/${id}`)))
-    // the rows of these records are removed by their ids
+    // If a record has copies in other rows, its unreadable rows are removed together with these, because the removal uses the record's id.
     const isLeft = ({ id, model, unreadable }: FoundRow) => unreadable === true && !removed.has(`${model}/${id}`)
     return { copies, unreadable: found.filter(isLeft) }
   })

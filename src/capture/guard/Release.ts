@@ -93,8 +93,8 @@ const endHolds = Effect.fnUntraced(function*(
   verdict: Verdict,
   events: Array<DetectedEvent>
 ) {
-  const undecided = verdict.holds.filter(({ state }) => state !== "approving")
-  for (const hold of undecided) {
+  const unapproved = verdict.holds.filter(({ state }) => state !== "approving")
+  for (const hold of unapproved) {
     const isSmall = hold.kind === "scope"
       ? !Guard.isScopeChange(context.guard, "value", yield* tx.holdSize(hold.id), verdict.live)
       : verdict.waveHolds[hold.kind] === null
@@ -113,7 +113,7 @@ const endHolds = Effect.fnUntraced(function*(
     }
   }
   const ended: Array<Hold> = []
-  for (const hold of undecided) {
+  for (const hold of unapproved) {
     if ((yield* tx.holdSize(hold.id)) > 0) continue
     const over: Hold = { ...hold, state: "canceled", decidedAt: hold.decidedAt ?? context.now }
     yield* tx.saveHold(over)
@@ -128,10 +128,10 @@ export const releaseStaged = Effect.fnUntraced(function*(
   state: StreamState,
   context: PageContext
 ): Effect.fn.Return<ReleaseResult, StoreError> {
-  const undecided = yield* tx.holds
+  const unended = yield* tx.holds
   const tally = yield* countStaged(tx, context)
-  if (tally.rows === 0 && undecided.length === 0) return { state, events: [], holds: [] }
-  const verdict = yield* evaluateGuard(tx, state, context, tally, undecided)
+  if (tally.rows === 0 && unended.length === 0) return { state, events: [], holds: [] }
+  const verdict = yield* evaluateGuard(tx, state, context, tally, unended)
   const rules: ReleaseRules = { ...verdict, mode: releaseAsObserved }
   const events: Array<DetectedEvent> = []
   yield* forEachStaged(

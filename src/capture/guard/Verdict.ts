@@ -102,21 +102,22 @@ export const evaluateGuard = Effect.fnUntraced(function*(
   state: StreamState,
   context: PageContext,
   tally: Tally,
-  undecided: ReadonlyArray<Hold>
+  unended: ReadonlyArray<Hold>
 ) {
   const { guard, now } = context
   const live = yield* tx.liveCount
   const recent = Guard.countRecent(guard, state.guardHistory ?? [], now)
   const absences = yield* tx.absentCount
   const opened: Array<Hold> = []
-  const openOf = (wave: Guard.Wave) => undecided.find((hold) => hold.kind === wave && hold.state === "open")
+  const openOf = (wave: Guard.Wave) => unended.find((hold) => hold.kind === wave && hold.state === "open")
   const deletes = openOf("deletes")
   const deletesHeld = deletes === undefined ? 0 : yield* tx.holdSize(deletes.id)
   const findOrOpenHold = Effect.fnUntraced(function*(wave: Guard.Wave) {
     const open = openOf(wave)
     const waiting = tally[wave] + (open === undefined ? 0 : yield* tx.holdSize(open.id)) +
       (wave === "deletes" ? absences : 0)
-    // Restores are compared with the records that are live after this run, which may publish the staged and held deletes.
+    // Restores are compared with the number of records that are live if this run publishes everything: all waiting restores, and all staged
+    // and held deletes.
     const records = live + (wave === "deletes" ? recent.deletes : waiting - tally.deletes - deletesHeld)
     const reason = Guard.holdReason(guard, wave, recent[wave] + waiting, records)
     if (reason === null) return null
@@ -127,11 +128,11 @@ export const evaluateGuard = Effect.fnUntraced(function*(
     return hold
   })
   const waveHolds = { deletes: yield* findOrOpenHold("deletes"), restores: yield* findOrOpenHold("restores") }
-  const masked = new Set(maskingHolds(undecided).flatMap((hold) => hold.paths))
+  const masked = new Set(maskingHolds(unended).flatMap((hold) => hold.paths))
   const switched = [...tally.switched.values()].filter(({ path, records, to }) =>
     !masked.has(path) && Guard.isScopeChange(guard, to, records, live)
   )
-  const scope = undecided.find((hold) => hold.kind === "scope" && hold.state === "open")
+  const scope = unended.find((hold) => hold.kind === "scope" && hold.state === "open")
   if (switched.length > 0) {
     const paths = [...new Set([...scope?.paths ?? [], ...switched.map(({ path }) => path)])]
     const details = newHold("scope", describeScopeChanges(switched, live), paths, context)
@@ -143,7 +144,7 @@ export const evaluateGuard = Effect.fnUntraced(function*(
       opened.push(wider)
     }
   }
-  const holds = [...undecided.filter(({ id }) => !opened.some((hold) => hold.id === id)), ...opened]
+  const holds = [...unended.filter(({ id }) => !opened.some((hold) => hold.id === id)), ...opened]
   return { live, waveHolds, opened, holds, masks: maskingHolds(holds) }
 })
 

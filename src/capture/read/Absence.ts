@@ -155,11 +155,13 @@ const requestById = Effect.fnUntraced(function*(
  * | none | a new row, absent | the same |
  * | absent | counted; the second one stages the delete | only the time is noted |
  * | staged, or a held or rejected delete | stays; in a hold, it gets the id of this run | unchanged |
- * | disputed | a new row, absent, or again a rejected delete if the row is in a hold of these | unchanged |
+ * | disputed, in a rejected hold of deletes | a rejected delete again | unchanged |
+ * | disputed | a new row, absent | unchanged |
  * | another | a new row, absent | unchanged |
  *
- * The id of this run says that the run observed a held row again: a sweep that ends a hold releases only such rows (C8: most records of a
- * held wave come back). A disputed row of a rejected delete comes from an old copy of the record, which does not undo the decision (D17).
+ * A held row with the id of this run was observed again by this run. When a sweep ends a hold, it releases only such rows (C8: most records
+ * of a held wave come back). A rejected delete became disputed because an old copy of the record was read. An old copy does not undo the
+ * decision (D17).
  */
 const saveAbsences = Effect.fnUntraced(function*(
   tx: StreamTx,

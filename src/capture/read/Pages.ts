@@ -9,7 +9,8 @@
  * - A list over live data may never end, or its cursors may form a loop (P4). A run is therefore aborted if a cursor repeats, or after
  *   `maxPagesWithoutNewRows` pages in a row without a record that is new to the run. The run stores what it needs for that, so it may be
  *   suspended in between.
- * - Only one cursor is remembered. It is replaced at pages 1, 2, 4, 8 …, so a loop is found within three rounds.
+ * - The run remembers only one cursor, `loopMarker`, and replaces it after pages 1, 2, 4, 8 …. A loop is found when the remembered cursor
+ *   comes again. Until then, the run has read at most three times as many pages as there are different cursors.
  * - An empty page with a cursor is not the end of the list (P6).
  * - A sweep may have thousands of pages, so each of its pages begins a trace, which links to the sweep. A poll is one trace.
  */

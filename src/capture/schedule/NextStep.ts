@@ -5,8 +5,8 @@
  * 1. A stream that was not read for longer than the API remembers deletes is swept before it is polled   (W11)
  * 2. A sweep yields to a poll that is due and continues after it, so that long sweeps do not delay changes
  * 3. After a poll, failed or not, a due sweep is next. It reads at least one page, and continues for at least half the time that the poll
- *    took with its confirmations and its refresh. So a pass of a sweep takes at most three times its own duration plus one poll, even if
- *    each poll takes longer than the interval   (R5)
+ *    took with its confirmations and its refresh. So the sweep gets at least a third of the time, even if each poll takes longer than the
+ *    interval: one pass ends after at most three times the time that it reads, plus one poll   (R5: slow polls)
  *    A sweep delays a poll by at most half the duration of the previous poll, plus the pages in progress. After a failed poll, it delays the
  *    next one by at most an interval
  * 4. Polls that always fail do not prevent sweeps, and sweeps that always fail do not prevent polls

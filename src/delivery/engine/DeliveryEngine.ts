@@ -5,8 +5,9 @@
  * 1. A store outage loses nothing: attempts that ended during the outage are settled when the store is available again
  *
  * Gotchas
- * - On shutdown a running attempt gets the rest of its time-out. The next process delivers everything else. When a shard moves to another
- *   process, its attempts have less time: see `PlacedScopes`.
+ * - Without a fleet, a process that stops gives running attempts the rest of their time-out. In a fleet, the placement stops first and moves the shards
+ *   to other processes, so attempts have only about 1.5 seconds: see `PlacedScopes`. Deliveries that did not end in time are delivered by the
+ *   next owner.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -170,7 +171,7 @@ const make = Effect.fnUntraced(function*(
 
     /** Settles ended attempts, then claims and starts due deliveries. Returns when to run next if no event wakes the engine first. */
     const settleAndStart = Effect.fnUntraced(function*(more: boolean) {
-      worker.settled(worker.outcomes("gone"))
+      worker.settled(worker.outcomes("lost"))
       if (isClaimUncertain) yield* releaseLostClaims
       yield* scopes.finishHandovers
       const unavailable = yield* services.accounts.unavailable
@@ -225,7 +226,7 @@ const make = Effect.fnUntraced(function*(
       yield* more ? Effect.yieldNow : awaitWork(wakeAt)
       yield* applySwitches
     })
-    /** Running attempts get the rest of their timeout, even while the store is unavailable. */
+    /** Settles what still ends, even while the store is unavailable. The attempts have the time that the gotcha above states. */
     const settleWhileStopping = settleAndStart(true).pipe(
       Effect.tapError(report),
       Effect.retry({

@@ -6,8 +6,8 @@ import type { Owner } from "../../store/State.ts"
 /** A shard that this process owns. If it is taken again after a loss, it is another `OwnedShard`. */
 export interface OwnedShard {
   readonly owner: Owner
-  /** `leaving`: nothing more is started, because the shard is handed over. `gone`: nothing more is settled, because this process has lost it. */
-  state: "owned" | "leaving" | "gone"
+  /** `leaving`: nothing more is started, because the shard is handed over. `lost`: nothing more is settled. See `fleet/Placement.ts`. */
+  state: "owned" | "leaving" | "lost"
   /** Jobs that have no outcome yet, queued or running. */
   jobs: number
   /** Opens when the running attempts are interrupted. */

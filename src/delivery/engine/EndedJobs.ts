@@ -75,7 +75,7 @@ export const circuitUpdate = (queues: ReadonlyMap<number, HandlerQueue>, { all, 
     circuits: ClaimResult["circuits"]
   ) {
     const now = yield* Clock.currentTimeMillis
-    const unsettled = all().filter(({ owned }) => owned.state !== "gone")
+    const unsettled = all().filter(({ owned }) => owned.state !== "lost")
     for (const [key, handlerQueue] of queues) {
       const { breaker, handler, plugin } = handlerQueue
       const own = unsettled.flatMap(({ outcome: { result } }) => result?.handler === key ? [result.failed] : [])

@@ -6,8 +6,8 @@
  * 1. If two processes deliver the same shard, only the one that took it later has any effect   (I10, X16)
  *
  * Gotchas
- * - A scope is taken when it is placed here. An engine that has lost it must not take it again when it retries. In a fleet it does so after
- *   a while: see `PlacedScopes`.
+ * - A scope is taken when it is placed here. If the engine then loses it, a retry must not take it back at once, or two processes would take
+ *   it from each other. In a fleet, it is taken again later if it is still placed here: see `PlacedScopes`.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -101,7 +101,7 @@ export const make = (
     /** Settles ended attempts of the shards that are leaving, and ends the handover of each shard whose attempts have all ended. */
     finishHandovers: Effect.gen(function*() {
       const owners = worker.shards("leaving").map(({ owner }) => owner)
-      // without outcomes too: this transaction shows whether another process has taken a shard over
+      // This transaction also shows whether another process has taken one of the shards over, so it runs even if there are no outcomes.
       if (owners.length > 0) {
         const ended = worker.outcomes("leaving")
         const { circuits, lost } = yield* deliveries.settleAndClaim(owners, ended.map(({ outcome }) => outcome), [])

@@ -2,8 +2,9 @@
  * The ownership scopes of deliveries that the placement has put into this process. The engine takes new ones together, in one transaction.
  *
  * Gotchas
- * - A scope can be lost although it is still placed here. Then the other process was frozen just before it took the scope, or it does not
- *   belong to the fleet. So this process takes the scope again after `takeAgainAfterMillis`.
+ * - A scope can be lost although it is still placed here. There are two possible reasons. The other process was frozen just before it took
+ *   the scope, and took it when it woke, although the scope was no longer placed there. Or the other process does not belong to the fleet. In
+ *   both cases this process takes the scope again after `takeAgainAfterMillis`.
  * - Without a common placement a lost scope is never taken again, because two processes would take it from each other forever.
  */
 import * as Arr from "effect/Array"
@@ -32,9 +33,10 @@ const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(n
 /** A scope that is placed in this process, until its handover has ended. If it comes back, it is another `PlacedScope`. */
 export interface PlacedScope {
   readonly scope: string
-  /** Null if the scope is not taken yet. */
+  /** Null until the scope is taken. */
   owner: Owner | null
-  state: "here" | "leaving" | "lost"
+  /** See `fleet/Placement.ts`. A scope that was placed and taken is owned. */
+  state: "placed" | "leaving" | "lost"
   readonly gone: Deferred.Deferred<void>
   /** Set while a transaction takes the scope. */
   taking: Deferred.Deferred<void> | null
@@ -47,7 +49,7 @@ export interface Steps {
   /** Starts nothing more for the scope. */
   readonly handOver: (scope: string) => void
   readonly interrupt: (scope: string) => void
-  /** The next owner may act from now on. */
+  /** The time for the handover is over: the next owner may act from now on. */
   readonly lose: (scope: string) => void
 }
 
@@ -88,7 +90,7 @@ export const make = (steps: Steps, takesAgain: boolean) => {
       const place: PlacedScope = {
         scope,
         owner: null,
-        state: "here",
+        state: "placed",
         gone: Deferred.makeUnsafe(),
         taking: null,
         lostAt: 0
@@ -112,11 +114,11 @@ export const make = (steps: Steps, takesAgain: boolean) => {
         changed.closeUnsafe()
         for (const place of places.values()) {
           if (!takesAgain || place.state !== "lost" || now - place.lostAt < takeAgainAfterMillis) continue
-          place.state = "here"
+          place.state = "placed"
           place.owner = null
         }
         const taking = Deferred.makeUnsafe<void>()
-        const placed = [...places.values()].filter(({ owner, state }) => owner === null && state === "here")
+        const placed = [...places.values()].filter(({ owner, state }) => owner === null && state === "placed")
         if (!Arr.isReadonlyArrayNonEmpty(placed)) return Effect.void
         for (const place of placed) place.taking = taking
         return takeOwnerships(Arr.map(placed, ({ scope }) => scope)).pipe(
@@ -129,10 +131,10 @@ export const make = (steps: Steps, takesAgain: boolean) => {
           }))
         )
       }),
-    /** The owner of a scope that is here and taken. */
+    /** The owner of a scope that is placed here and taken. */
     ownerOf: (scope: string): Owner | null => {
       const place = places.get(scope)
-      return place?.state === "here" ? place.owner : null
+      return place?.state === "placed" ? place.owner : null
     },
     /**
      * Notes that another process has taken over the scope from this owner. While the store was slow, the scope may have moved away and come
@@ -142,7 +144,7 @@ export const make = (steps: Steps, takesAgain: boolean) => {
       Effect.map(monotonicMillis, (now) => {
         const place = places.get(owner.scope)
         if (place?.owner !== owner) return
-        if (place.state === "here") {
+        if (place.state === "placed") {
           place.state = "lost"
           place.lostAt = now
         } else remove(place)

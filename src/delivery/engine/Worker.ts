@@ -180,7 +180,7 @@ export const make = (
   const planClaim = (now: number, off: ReadonlyArray<Switch>, unavailable: UnavailableIntegrations): ClaimPlan => {
     const ownedAll = ownsAll
     ownsAll = shards.all("owned").length === deliveryScopes.length
-    // other processes count queued deliveries as running
+    // The store counts queued deliveries as running, so they would use up the concurrency that the handler has in all processes together.
     if (ownedAll && !ownsAll) releaseQueues()
     const mode = isolation.nextMode(now, isFree())
     if (mode === "nothing") {
@@ -216,7 +216,7 @@ export const make = (
     const owned = shards.get(shard)
     if (owned === undefined) return
     shards.remove(shard)
-    owned.state = "gone"
+    owned.state = "lost"
     owned.interrupted.openUnsafe()
     releaseJobsOf(owned)
   }
@@ -251,8 +251,8 @@ export const make = (
     },
     ownsShard: (shard: number): boolean => shards.get(shard) !== undefined,
     /**
-     * The outcomes of shards in this state that `settled` has not removed yet, oldest first. Those of shards that are gone are not
-     * settled in the store, but the end of a job leaves room for another.
+     * The outcomes of shards in this state that `settled` has not removed yet, oldest first. The store settles no outcome of a lost shard.
+     * Such an outcome only wakes the engine, which can then claim for the job that has ended.
      */
     outcomes: (state: OwnedShard["state"]): ReadonlyArray<OwnedOutcome> =>
       ended.all().filter(({ owned }) => owned.state === state),

@@ -247,7 +247,7 @@ export const make = (services: Services, attempt: Attempt) => {
       case "NotDone":
         return yield* perform(key, wanted, true)
       case "Done": {
-        // This attempt commits the intent again without sending, because only the attempt that committed it last may store the result.
+        // Only the attempt that committed the intent last may store the result. So this attempt commits the intent again, and sends nothing.
         const outcome = yield* begin(intentOf(attempt, key, wanted, { allowRepeat: true, counted: false }))
         if (outcome._tag === "Begun") yield* finish(key, write, verification.data)
         return verification.data

@@ -6,7 +6,9 @@
  * | ------------- | ----------------------------------- | ------------------------------------------------------------------- |
  * | step name     | `<path><write>:<target>:<body>`     | they are in the same step, and nothing differs                      |
  * | request       | `<write>:<target>:`                 | they have the same target; their content may differ                 |
- * | same request  | request, and the scope of its step  | a named step for one record repeats the write, with any content     |
+ *
+ * A later attempt may send the same request with other content. In a named step for one record it is still the same write: an outcome that an
+ * operator reported for the first request applies to the second one too (`isSameRequest`).
  */
 import * as Schema from "effect/Schema"
 import { hash } from "node:crypto"

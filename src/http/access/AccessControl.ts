@@ -6,8 +6,8 @@
  *    answer names neither a stream nor a reason   (I11)
  * 2. The read token allows GET and HEAD only
  * 3. A command needs `Content-Type: application/json`. A browser sends a CORS preflight before a page of another origin may do that, and
- *    this server refuses every preflight. A command without a body may leave the type out, unless a browser sends it and does not name the
- *    page: a beacon of another origin could do the same
+ *    this server refuses every preflight. A command without a body may leave the type out. There is one exception: if a browser sends it
+ *    without a header that names the page, it needs the type, because a beacon from a page of another origin looks the same
  *
  * Gotchas
  * - `/health/*` is answered under every name, because probes use the address of a container as its name.

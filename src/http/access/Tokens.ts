@@ -32,7 +32,7 @@ export interface TokenSource {
 export interface TokenSources {
   /** Allows everything; null if every request from this machine may do everything. */
   readonly token: TokenSource | null
-  /** Allows GET only. */
+  /** Allows GET and HEAD only. */
   readonly readToken: TokenSource | null
 }
 

@@ -1,8 +1,20 @@
 /**
  * The matters of an installation: each cause that needs attention, and how badly. They are computed here and nowhere else, from the state of
- * the installation. Other modules show them in their own words: the console (`overview/MatterViews.ts`), `rollcall status`
- * (`cli/terminal/StatusText.ts`), `doctor` (`cli/doctor/FleetChecks.ts`) and the readiness checks (`app/Readiness.ts`). The alerts of
- * Prometheus have their own expressions.
+ * the installation. Other modules show them in their own words:
+ *
+ * | where | which matters |
+ * |---|---|
+ * | the console (`overview/MatterViews.ts`) | all, except `starting`, `left_over` and `waiting` |
+ * | `rollcall status` (`cli/terminal/StatusText.ts`) | those of processes and plugins, and of streams that are blocked, failing, paused or starting |
+ * | `doctor` (`cli/doctor/FleetChecks.ts`) | those of processes |
+ * | the readiness checks (`app/Readiness.ts`) | `late_sweep` |
+ *
+ * The streams in the metrics and in the health checks come from `StreamConditions.ts`, not from here. The alerts of Prometheus have their own
+ * expressions.
+ *
+ * A new cause needs a member of `Matter`, a line in `mattersOf` and a row in the table below. The type check then asks for its case in
+ * `MatterViews.ts`, and for a plugin's cause in `StatusText.ts`. If the console shows it as a new kind, the kind is added in
+ * `contract/OverviewApi.ts` and `console/pages/Overview.tsx`. `status` and `doctor` show other causes only if you add them there.
  *
  * | cause | scope | severity | remedy | alert |
  * |---|---|---|---|---|
@@ -61,7 +73,10 @@ export interface Installation {
   /** Null if it is not known. */
   readonly disk: DiskSpace | null
   readonly processes: ReadonlyArray<Process>
-  /** Events that are not in Kafka yet, and since when the oldest of them waits, at the time `now` (our clock, in ms); null without Kafka. */
+  /**
+   * `waiting`: how many events are not in Kafka yet. `oldestAt`: since when the oldest of them waits; null if none does. `now`: when both
+   * were read. Our clock, in ms. Null without Kafka.
+   */
   readonly relay: { readonly waiting: number; readonly oldestAt: number | null; readonly now: number } | null
   readonly streams: ReadonlyArray<Condition>
   readonly holds: ReadonlyArray<HoldView>

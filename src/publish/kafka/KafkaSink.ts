@@ -156,8 +156,9 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
 
   /**
    * Reads the state topics, and publishes a removal for each record there that `lacking` selects. If partitions were added, the new
-   * generation uses them: a record is also removed from the partition that its key had before, because later messages of the record no
-   * longer replace it there. Memory use is bounded by what a broker returns at once: 1 MiB per partition.
+   * generation uses them, so some keys move to another partition. The record is then also removed from the partition that its key had
+   * before: later messages go to the new partition, and compaction would keep the old message forever. Memory use is bounded by what a
+   * broker returns at once: 1 MiB per partition.
    */
   const reconcile: Sink["Service"]["reconcile"] = Effect.fnUntraced(function*(identity, streams, lacking) {
     if (options.state !== true) return

@@ -52,8 +52,11 @@ export const makeTakeover = (
       Effect.map((rows) =>
         new Map(rows.map(({ epoch, scope }): [string, Owner] => [scope, { scope, epoch: Number(epoch) }]))
       ),
-      // In a transaction for two reasons. A statement without one may arrive after its own retry, and would fence the owner that the retry
-      // returned. And only a counted commit shows that a database without it is an older copy; otherwise it would look like a takeover.
+      // In a transaction for two reasons.
+      // 1. A single statement whose connection failed may reach the database after its own retry. It would raise the epoch again, and so fence
+      //    the owner that the retry returned.
+      // 2. `CommitTracker` counts only commits of transactions. If a failover loses this commit, the count shows that an older copy of the
+      //    database answers. Without the count, the earlier epoch there would look like a takeover by another process.
       sql.withTransaction,
       withRetry("takeOwnership")
     )
@@ -75,8 +78,8 @@ export const make = (sql: SqlClient) => {
   }, toStoreError("fence"))
 
   /**
-   * The owners among `owners` that are no longer the newest. The others may be replaced before the commit, so the caller's transaction
-   * must have a lock that a new owner takes before it acts.
+   * The owners among `owners` that are no longer the newest. This locks nothing: the others may lose their scopes before the caller's
+   * transaction commits. So the caller must have a lock that a new owner takes before it acts.
    */
   const replaced = Effect.fnUntraced(function*(owners: ReadonlyArray<Owner>) {
     if (owners.length === 0) return []

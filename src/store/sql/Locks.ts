@@ -7,14 +7,16 @@
  *    records from each other
  * 2. One transaction at a time changes deliveries, because a delivery is due only if no earlier one has its ordering key   (I5, X16)
  * 3. One transaction at a time moves `pruned`, and only forward
- * 4. A takeover of a scope waits only for transactions of its owner that are open when it begins to wait   (X20)
+ * 4. A takeover of a scope waits only for those transactions of its owner that are already open. Later transactions of the owner wait
+ *    for the takeover   (X20)
  *
  * Gotchas
  * - Rows are locked in key order. Two transactions can still deadlock on locks that they take later, for rows that a statement
  *   changes: the database then ends one of the transactions, and it is retried.
- * - Shared locks of a row pass a transaction that waits to change the row, so overlapping transactions of an owner could make a takeover
- *   wait without end. An advisory lock is granted in the order of the requests. It is for this order only: the lock of the row is what
- *   fences, because a statement reads a locked row in its newest version, even if it has waited since it began.
+ * - A scope has two locks: of its row in `ownership`, and an advisory lock. The row's lock fences: a statement that waited for it reads the
+ *   newest version of the row. But PostgreSQL grants a shared lock of a row even while another transaction waits to change the row, so
+ *   overlapping transactions of an owner could make a takeover wait without end. The advisory lock prevents that, because advisory locks
+ *   are granted in the order of the requests. It has no other purpose.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -24,7 +26,7 @@ import { rowsOf } from "./RowValues.ts"
 
 export const make = (sql: SqlClient) => {
   const onPostgres = <A, B>(lock: A, none: B) => sql.onDialectOrElse({ pg: () => lock, orElse: () => none })
-  /** Advisory locks belong to a database, so the key has the table, which is another one in each schema. */
+  /** An advisory lock is valid in the whole database. The key contains the id of the table, so that stores in two schemas do not share it. */
   const scopeKey = (scope: Fragment) => sql`'ownership'::regclass::oid::integer, hashtext(${scope})`
   const exclusive = onPostgres(sql.literal("FOR UPDATE"), sql.literal(""))
   const rows = (select: Statement<object>) => onPostgres(Effect.asVoid(select), Effect.void)

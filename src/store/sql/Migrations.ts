@@ -3,7 +3,8 @@
  *
  * Gotchas
  * - An earlier version may use a store that a newer version has migrated, because processes of both versions are running during an
- *   update. A migration that does not allow this uses `stopEarlierVersions`.
+ *   update. A migration that does not allow this uses `stopEarlierVersions`. Processes of the earlier version also keep inserting rows, so
+ *   a column that a migration adds is nullable or has a default: CONTRIBUTING.md has all rules under "Add a store statement".
  * - On PostgreSQL, the migrator locks its table, even against readers. The lock is not granted while `pg_dump` runs, so the migrator runs
  *   only if a migration is missing   (X31)
  */
@@ -111,8 +112,8 @@ export const migrate: Effect.Effect<
 export const stopEarlierVersions = (schema: number) => <A, E, R>(migration: Effect.Effect<A, E, R>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql.onDialectOrElse({
-      // a process that takes over scopes now does so before this transaction, or after it and then sees the schema; and owners that begin
-      // transactions all the time wait for this one
+      // Two purposes. A takeover commits before this transaction, or waits for its end and then sees the new schema. And owners that keep
+      // beginning transactions wait for this one, so that it does not wait without end.
       pg: () => Effect.asVoid(sql`LOCK TABLE ownership IN EXCLUSIVE MODE`),
       orElse: () => Effect.void
     }).pipe(

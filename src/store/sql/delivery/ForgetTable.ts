@@ -79,7 +79,8 @@ export const make = (
       if (kind === "deleted") lastDelete.set(id, Math.max(lastDelete.get(id) ?? 0, position))
     }
     const chained = new Set(chains.map(({ id }) => id))
-    // A record that was deleted before an adoption has no row in the log, except for rows that are kept for a delivery.
+    // If a record was deleted before an adoption, it has no chain in the new log. The rows that are left are kept for a delivery, and all of
+    // them count as rows before the delete.
     const endOf = (id: string) => chained.has(id) ? lastDelete.get(id) ?? 0 : Infinity
     const before = [...chains, ...found].filter(({ id, position }) => position < endOf(id))
     const deletes = chains.filter(({ id, position, reason }) =>
@@ -94,8 +95,8 @@ export const make = (
     return {
       positions: [...new Set(before.map(({ position }) => position))],
       /**
-       * The last deletes that were not caused by forgetting: their events have the content before them. Of a record that was deleted before
-       * an adoption, all events with deliveries, because its chain is not known.
+       * Events that have the content before the delete. If the record has a chain: its last delete, unless forgetting caused it. If it was
+       * deleted before an adoption, it has no chain: all of its events with deliveries.
        */
       deletes: [...deletes, ...kept].map(({ position }) => position)
     }

@@ -40,9 +40,12 @@ const listedHolds = codec<ListedHold>({
   rows: "rows"
 })
 
-const undecidedStates: ReadonlyArray<HoldState> = ["open", "rejected", "approving"]
-/** The same text as in the index `holds_undecided`, so that a query reads the index, and no decided holds. */
-export const isUndecided = `h.state IN (${undecidedStates.map((state) => `'${state}'`).join(", ")})`
+const unendedStates: ReadonlyArray<HoldState> = ["open", "rejected", "approving"]
+/**
+ * True for a hold that still has rows to keep back or to publish: neither approved nor canceled. The same text as in the index
+ * `holds_undecided`, so that a query reads only the index.
+ */
+export const isUnended = `h.state IN (${unendedStates.map((state) => `'${state}'`).join(", ")})`
 
 /** The operations of the stream's owner. */
 export const streamHolds = (
@@ -51,7 +54,7 @@ export const streamHolds = (
 ) => ({
   /** The stream's holds that are neither approved nor canceled, in id order. */
   holds: sql<Row>`
-    SELECT h.* FROM holds h WHERE h.stream = ${stream} AND ${sql.literal(isUndecided)} ORDER BY h.id`.pipe(
+    SELECT h.* FROM holds h WHERE h.stream = ${stream} AND ${sql.literal(isUnended)} ORDER BY h.id`.pipe(
     Effect.map(Arr.map(holds.fromRow))
   ),
   /** Assigns the id. */
@@ -106,8 +109,8 @@ export const make = (
       list(
         sql.and([
           // as a list of ids, because SQLite would read all holds in their order otherwise
-          ...(states ?? []).every((state) => undecidedStates.includes(state))
-            ? [sql`h.id IN (SELECT h.id FROM holds h WHERE ${sql.literal(isUndecided)})`]
+          ...(states ?? []).every((state) => unendedStates.includes(state))
+            ? [sql`h.id IN (SELECT h.id FROM holds h WHERE ${sql.literal(isUnended)})`]
             : [],
           ...states === undefined ? [] : [sql`h.state IN ${sql.in(states)}`],
           ...before === undefined ? [] : [sql`h.id < ${before}`]
@@ -115,13 +118,14 @@ export const make = (
         limit
       ),
     hold: find,
-    // needs no transaction: a plan that mixes two moments is refused like any other outdated plan
+    // No transaction: if rows change between the pages, the hash belongs to no state of the hold. An approval with it is refused, as with any
+    // outdated plan.
     /** Null if the hold does not exist. */
     holdPlan: (id: number) => Effect.flatMap(find(id), (hold) => hold === null ? Effect.succeed(null) : planOf(hold)),
     /**
      * Saves an operator's decision. Any process may call this; the stream's owner carries out an approval. `plan` is the hash of the rows
-     * that the operator has seen. Returns false if nothing was decided, because the hold was already approved, canceled or rejected, or
-     * because its rows are no longer those of the plan.
+     * that the operator has seen. An open hold can be approved or rejected, a rejected one can still be approved. Returns false if nothing was
+     * decided: the hold is in another state, or its rows are no longer those of the plan.
      */
     decide: Effect.fnUntraced(function*(id: number, decision: HoldDecision, now: number) {
       yield* sql`SELECT key FROM streams WHERE key = (SELECT stream FROM holds WHERE id = ${id}) ${exclusive}`

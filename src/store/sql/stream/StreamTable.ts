@@ -227,8 +227,8 @@ export const make = (
       ),
     /**
      * Replaces the state `before` of a stream by `after`, in one statement. Returns false if nothing was changed, because the stream has a
-     * different state now, has pending rows, stale records or undecided holds, or because `owner` is fenced. Fails without a retry: if the
-     * connection is lost, it is unknown whether the state was replaced, so the caller must read it again.
+     * different state now, has pending rows, stale records or holds that have not ended, or because `owner` is fenced. Fails without a retry:
+     * if the connection is lost, it is unknown whether the state was replaced, so the caller must read it again.
      */
     replaceQuietState: (owner: Owner, before: StreamState, after: StreamState) =>
       sql`
@@ -238,7 +238,7 @@ export const make = (
             SELECT 1 FROM ownership WHERE scope = ${owner.scope} AND epoch = ${owner.epoch} ${locks.owned(owner.scope)})
           AND NOT EXISTS (SELECT 1 FROM pending p WHERE p.stream = streams.key)
           AND NOT EXISTS (SELECT 1 FROM stale_records r WHERE r.stream = streams.key)
-          AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.stream = streams.key AND ${sql.literal(HoldTable.isUndecided)})
+          AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.stream = streams.key AND ${sql.literal(HoldTable.isUnended)})
         RETURNING key`.pipe(
         sql.withTransaction,
         Effect.map((rows) => rows.length > 0),

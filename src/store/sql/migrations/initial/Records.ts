@@ -1,13 +1,14 @@
 /**
- * Integrations, streams and their records, and the event log. Published content (`heads`) and observed but unpublished content (`pending`) are in separate
- * tables.
+ * Integrations, streams and their records, and the event log. `heads` has a row for each published record: its version, its hashes, and the
+ * position of its event. The published content is in `events`; content that is observed and not published yet is in `pending`.
  *
  * Gotchas
  * - Wide tables keep their row id: without it, inserts of 2 KB rows took three times as long on SQLite.
  * - `heads.last_run_id` is in no index: every sweep rewrites it for every record.
  * - `record_references` has no index but its primary key, in the order of its only query. It is written only when a record's
  *   references change.
- * - Both indexes of `events` lead with or filter by `silent`, so that log readers never visit silent rows with their content.
+ * - Readers of the log use an index of `events` that has `silent` before the position, or only rows that are not silent. So they never read
+ *   silent rows with their content.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"

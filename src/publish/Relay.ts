@@ -11,10 +11,10 @@
  *    is being sent at that moment still has the content   (I11)
  *
  * Gotchas
- * - The relay takes ownership once each time it is placed in this process. A relay that was replaced does not take ownership again in a
- *   retry. In a fleet, it does so after `delays.replaced`, unless the placement has moved it.
- * - The sink also fences a relay that was frozen for too long: its transaction timed out. The relay was replaced only if it no longer has
- *   the ownership in the store.
+ * - The relay takes its scope once each time it is placed in this process. If it loses the scope, a retry does not take it back. In a fleet,
+ *   the relay takes it again after `delays.replaced`, unless the placement has moved it.
+ * - The sink also fences a relay that was frozen for too long, because its transaction timed out. So a fenced relay checks the store: it has
+ *   lost its scope only if another process owns the scope there.
  * - A batch may be abandoned on shutdown. If the sink has committed it, the sink reports it at the next `open`. If not, no reader has
  *   seen it.
  */

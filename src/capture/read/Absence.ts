@@ -67,7 +67,8 @@ export const confirmMissing = Effect.fnUntraced(function*(
       )
       if (!isComplete) return true
     }
-    // Yields only after a request, which the stored sweep remembers. Otherwise a sweep would never end while polls are always due.
+    // Yields only after a request: the sweep then continues after the requested records, because `confirmedTo` is stored. If it yielded
+    // without progress, a sweep would never end while polls are always due.
     if (due.length > 0 && (yield* shouldYield)) return false
   }
 })

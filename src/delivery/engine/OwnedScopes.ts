@@ -40,7 +40,7 @@ export const make = (
     options.takesAgain
   )
 
-  /** Another process has taken these scopes over, although they are still placed here: this process was frozen. */
+  /** Another process has taken these scopes over, although they are still placed here: see `PlacedScopes` for the reasons. */
   const lose = Effect.fnUntraced(function*(owners: ReadonlyArray<Owner>) {
     for (const owner of owners) {
       const { scope } = owner

@@ -22,8 +22,8 @@ export interface Condition {
   readonly target: number
   /**
    * The age of the last complete sweep, divided by its target: above 1 the sweep is late, and deletes and nested changes are found late.
-   * Null for a stream that is paused, blocked or backfilling, because it is not swept on time. Null too for a model that is only swept and
-   * never polled: there a late sweep already makes the freshness exceed its target.
+   * Null for a stream that is paused, blocked or backfilling, or was never swept. Null too for a model that is only swept and never polled:
+   * there a late sweep already makes the freshness exceed its target.
    */
   readonly sweepLateness: number | null
   /** The late sweep as a sentence; null if the sweep is not late. */

@@ -12,7 +12,7 @@
  * | hand over  | the placement moves the singleton, or the        | Nothing more starts. Attempts may end, and their    | leaving |
  * |            | process stops                                    | results are committed. Reading and publishing are   |         |
  * |            |                                                  | interrupted, and continue in the next process.      |         |
- * | interrupt  | a handover lasts too long                        | Attempts are interrupted, and their deliveries are  | leaving |
+ * | interrupt  | a handover lasts too long (`PlacedScopes.ts`)    | Attempts are interrupted, and their deliveries are  | leaving |
  * |            |                                                  | released: another attempt follows.                  |         |
  * | lose       | a commit is fenced, because another process took | stops, and commits nothing                          | lost    |
  * |            | the scope; or interrupted work does not end in   |                                                     |         |

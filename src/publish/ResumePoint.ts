@@ -111,7 +111,7 @@ export const findResumePoint = Effect.fnUntraced(function*(
   const logState: LogState = { generation: identity.generation, saved, oldest, newest, chain: chains[0] ?? null }
   yield* failOn(findDivergence(published, logState) ?? findPublishedElsewhere(identity, published, { saved, start }))
   if (published?.generation === identity.generation) {
-    // a process that died after the sink's commit did not save where the last events are
+    // A process may have died after the sink's commit, before it saved the places of the last events. The checkpoint has them.
     yield* store.saveReaderPosition(owner, relayReader, published.position, published.published)
     return published
   }

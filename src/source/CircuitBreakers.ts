@@ -11,8 +11,8 @@
  * Gotchas
  * - Time comes from the monotonic clock. The breaker of `effect/persistence` uses the wall clock: if that is set back by a day, the
  *   circuit stays open for a day   (W4).
- * - An error response still proves that the integration responds, so it resets the failure count. A rate-limit response
- *   or an interruption leaves the count unchanged.
+ * - No response, a 5xx and an unreadable response count as failures. Any other error response proves that the integration responds, so it
+ *   resets the count. A rate-limit response or an interruption leaves the count unchanged.
  */
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"

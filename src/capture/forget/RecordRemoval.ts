@@ -37,8 +37,8 @@ export interface Streams {
 }
 
 /**
- * The head without the hashes of the removed content. The `changed_at` of a candidate is cleared too: once the candidate is allowed
- * again, an application shows it, and the application with the newest copy may have been deleted by then   (N5)
+ * The head without the hashes of the removed content. The `changed_at` of a candidate is cleared too. Once the candidate is allowed again,
+ * its applications show it. The application with the newest copy may be deleted by then, and an older copy must count   (N5)
  */
 const blanked = (model: Model, head: Head): Head => ({
   ...head,

@@ -97,6 +97,6 @@ export const nextStep = (stream: StepInput, state: StreamState, now: number): Ne
 /** Time of the next attempt after a failure, in ms. A failing sweep does not delay polls (R3). */
 export const retryAt = (stream: StepInput, state: StreamState, now: number): number => {
   const afterBackoff = now + backoffDelay(state, stream.settings.interval)
-  const delaysPolls = stream.lastTried === "sweep" && state.failing !== null && state.watermark !== null
-  return delaysPolls ? Math.min(afterBackoff, due(stream, state, now).pollAt) : afterBackoff
+  const isFailedSweep = stream.lastTried === "sweep" && state.failing !== null && state.watermark !== null
+  return isFailedSweep ? Math.min(afterBackoff, due(stream, state, now).pollAt) : afterBackoff
 }

@@ -126,7 +126,7 @@ export type Matter =
 
 /** A relay whose oldest event waits longer is late, in ms. */
 const relayPatience = 60_000
-/** `oldestAt`: since when the oldest event waits that is not in Kafka; null if there is none. Our clock, in ms. */
+/** `oldestAt`: the time since which the oldest unpublished event waits; null if every event is in Kafka. Our clock, in ms. */
 export const isRelayLate = (oldestAt: number | null, now: number): boolean =>
   oldestAt !== null && now - oldestAt >= relayPatience
 

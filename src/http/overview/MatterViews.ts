@@ -209,7 +209,7 @@ const shownOf = (matter: Matter): Shown | null => {
   }
 }
 
-/** These stop everything, so they come before the others, in the order in which they were computed. */
+/** Matters of the whole installation. They come before the others of their severity, in the order in which they were computed. */
 const first: ReadonlySet<Matter["cause"]> = new Set(["store", "disk", "silent", "problem", "versions", "relay"])
 
 const rankOf = ({ cause, severity }: Matter): number => (severity === "act" ? 0 : 2) + (first.has(cause) ? 0 : 1)

@@ -1,6 +1,7 @@
 /**
  * Compares each event topic with its checkpoint. Detects topics that were deleted, recreated or truncated, even while Rollcall
- * was stopped, and topics to which another program published.
+ * was stopped, and topics to which another program published. Also finds out whether a topic has events in another form than the
+ * configured one.
  *
  * Invariants
  * 1. The end of a partition never moves back. If it does, the topic was recreated or lost messages   (I1)

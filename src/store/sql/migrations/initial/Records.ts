@@ -108,14 +108,14 @@ export const records = Effect.gen(function*() {
     id ${text} NOT NULL,
     PRIMARY KEY (referenced_record, content_hash, stream, id)
   ) ${withoutRowid}`
-  // id '' stands for the whole stream; requested = 1: and not marked stale again since
+  // id '' stands for the whole stream. `requested` is 1 while the record is read again, and 0 once it is marked as stale again
   yield* sql`CREATE TABLE stale_records (
     stream integer NOT NULL,
     id ${text} NOT NULL,
     requested smallint NOT NULL,
     PRIMARY KEY (stream, id)
   ) ${withoutRowid}`
-  // which record shows which record of a derived model: an application its candidate
+  // by record: the derived record that it contains. An application contains its candidate
   yield* sql`CREATE TABLE derivations (
     stream integer NOT NULL,
     id ${text} NOT NULL,

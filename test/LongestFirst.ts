@@ -33,10 +33,10 @@ export const longest: ReadonlyArray<string> = [
   "src/capture/forget/Forgetting.property.test.ts",
   "test/fault/kill/Writes.test.ts",
   "test/conformance/PostgresStore.test.ts",
-  "test/integration/postgres/FailoverService.test.ts",
+  "test/integration/postgres/FailoverService.long.test.ts",
   "test/integration/console/Pages.test.ts",
   "test/integration/publish/Registry.long.test.ts",
-  "test/integration/fleet/FailedSteps.test.ts",
+  "test/integration/fleet/FailedSteps.long.test.ts",
   "test/integration/postgres/Postgres.test.ts",
   "test/integration/postgres/Service.test.ts",
   "test/integration/publish/Forms.test.ts",
@@ -44,7 +44,7 @@ export const longest: ReadonlyArray<string> = [
   "test/integration/publish/Refusals.long.test.ts",
   "test/fault/kill/SlowDisk.long.test.ts",
   "test/fault/kill/Frozen.test.ts",
-  "test/integration/fleet/Takeover.test.ts",
+  "test/integration/fleet/Takeover.long.test.ts",
   "test/integration/telemetry/Collector.long.test.ts",
   "test/integration/cli/PluginsDev.test.ts"
 ]

@@ -164,8 +164,6 @@ const requireEncryption = (
   )
 }
 
-export type HttpSettings = ReturnType<typeof parseHttp>
-
 export const parseHttp = (section: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
   const own = httpFields(section)
   const address = parseAddress(own)

@@ -21,8 +21,8 @@ export const make = (sql: SqlClient): Effect.Effect<Fragment> => {
       Effect.flatMap(IsProcessTime, (isProcessTime) =>
         isProcessTime
           ? ofProcess
-          // not `now()`, which is the time at which the transaction started
-          : Effect.succeed(sql.literal("(extract(epoch FROM clock_timestamp()) * 1000)::bigint"))),
+          // not `now()`, the time at which the transaction started, and not `clock_timestamp()`, which differs within a statement
+          : Effect.succeed(sql.literal("(extract(epoch FROM statement_timestamp()) * 1000)::bigint"))),
     orElse: () => ofProcess
   })
 }

@@ -10,6 +10,7 @@ import { captureScopes } from "../../../src/domain/Shard.ts"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import * as PostgresInspection from "../../../src/store/postgres/PostgresInspection.ts"
 import type { RecordWrite } from "../../../src/store/Records.ts"
+import * as DatabaseTime from "../../../src/store/sql/DatabaseTime.ts"
 import type { Owner } from "../../../src/store/State.ts"
 import {
   all,
@@ -36,6 +37,16 @@ const live = testsIn(Layer.empty, Effect.map(database, (url) => ({ open: open(ur
 const idleUntil = (end: Deferred.Deferred<void>) => Effect.timeoutOption(Deferred.await(end), "30 seconds")
 
 onServer("the store in PostgreSQL", () => {
+  live("uses one time in a whole statement, and a later one in the next", function*({ open }) {
+    const { sql } = yield* open
+    const now = yield* DatabaseTime.make(sql)
+    const times = sql<{ first: number; last: number }>`
+      SELECT a.now AS first, ${now} AS last FROM (SELECT ${now} AS now, pg_sleep(0.02) OFFSET 0) a`
+    const [[one], [two]] = yield* sql.withTransaction(Effect.all([times, times]))
+    assert.strictEqual(one?.first, one?.last)
+    assert.isAbove(Number(two?.first), Number(one?.first))
+  })
+
   describe("a transaction", () => {
     live("whose owner is idle for too long cannot commit after another process took over (X20)", function*({ open }) {
       const [older, newer] = [yield* open, yield* open]

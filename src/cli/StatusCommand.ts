@@ -22,7 +22,7 @@ const read = (client: ApiClient) =>
 const jsonOf = (status: Status): string =>
   JSON.stringify({ ...status, plugins: status.plugins.items, fleet: status.fleet.items })
 
-/** With --json, a line every two seconds. A request that fails ends the command then, as no program reads a text. */
+/** With --json, a line every two seconds. A failed request then ends the command, because a program cannot read an error text between the lines. */
 const watchStatus = Effect.fnUntraced(function*(client: ApiClient, json: boolean) {
   if (json) {
     const line = Effect.flatMap(read(client), (status) => print(jsonOf(status)))

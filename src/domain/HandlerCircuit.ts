@@ -1,11 +1,11 @@
 /**
  * The circuit of a handler. It opens when the handler fails for many different records in a row: the fault is then probably in the
  * handler, and running the handler again would only use up the attempts of each delivery. When the open time is over, deliveries are
- * tried one at a time (a trial). The first trial that succeeds closes the circuit; a trial that fails opens it again, for longer.
+ * tried one at a time (a trial). The first success closes the circuit; a failure after the open time opens it again, for longer.
  *
  * Invariants
  * 1. A circuit opens only after `failuresUntilOpen` different records have failed without a success in between
- * 2. Only a failed trial extends the open time. An attempt that was already running when the circuit opened does not
+ * 2. A failure during the open time, of an attempt that was already running when the circuit opened, does not extend it
  */
 
 const failuresUntilOpen = 10

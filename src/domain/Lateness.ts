@@ -6,7 +6,7 @@
  * 1. The overlap of a stream never decreases, and is never extended beyond `maxOverlap`
  *
  * Gotchas
- * - The overlap in the stream's state comes from the lateness that was observed. `complete_to` is the watermark minus this overlap. A poll
+ * - The overlap in the stream's state starts as the configured one, and grows with the lateness that is observed. `complete_to` is the watermark minus this overlap. A poll
  *   reads back by this overlap or by the configured minimum, whichever is longer (`pollOverlap`).
  */
 import * as Duration from "effect/Duration"

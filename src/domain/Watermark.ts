@@ -65,14 +65,14 @@ export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: C
 }
 
 /**
- * A `Date` from a cache is minutes old. If every response has such a date, the known offset is wrong by as much. Local times that were sent
- * as UTC are wrong by more than this.
+ * Allows for the `Date` of a cache, which is minutes old: if every response has such a date, the known offset is wrong by as much. It is
+ * smaller than the error of a local time that was sent as UTC.
  */
 const maxLateness = 600_000
 
 /**
- * Server time (ms) at which the response was complete. The estimate errs on the late side by up to `maxLateness`, as the watermark errs on
- * the early side: a time in the response that is later had not come yet. `clockOffsets`: as returned by `estimateWatermark`.
+ * Server time (ms) at which the response was complete. The estimate errs on the late side by up to `maxLateness` (the watermark
+ * errs on the early side), so a time of a record after it was certainly still in the future. `clockOffsets`: as returned by `estimateWatermark`.
  */
 export const latestServerTime = (clockOffsets: ReadonlyArray<number>, sample: ClockSample): number => {
   const byOurClock = sample.requestedAt + (knownOffset(clockOffsets) ?? 0)

@@ -75,7 +75,8 @@ export const make = (store: Store["Service"]) => {
   /**
    * Reads the next events after `from` and the checkpoint after them; silent rows are skipped (see `Store.readLog`). The chains are read
    * with a second query. If the chain of the last row differs there, another copy of the store replaced this one in between, and everything
-   * is read once more. It is also read again if there were more removals than `removals`, which was read before the rows.
+   * is read once more. It is also read again if the number of removals has risen above `removals`, the number from before the rows
+   * were read.
    */
   const read = (from: Checkpoint, removals: number) => readBatch(from, removals, false)
 

@@ -42,8 +42,8 @@ import { type Checkpoint, Sink, type SinkError, unreachable } from "./Sink.ts"
 export interface RelayOptions {
   readonly progressEvery?: Duration.Input
   /**
-   * Whether a relay that was replaced takes ownership again, if it is still placed here after `delays.replaced`. Then the other process was
-   * wrong to take over: it had been frozen just before, or it is not part of the fleet.
+   * Whether a relay that was replaced takes ownership again, if it is still placed here after `delays.replaced`. If it is, the other process
+   * took over by mistake: it had been frozen just before, or it is not part of the fleet.
    */
   readonly takesAgain: boolean
 }

@@ -155,8 +155,8 @@ export interface RecordKey extends StreamKey {
 
 export class Sink extends Context.Service<Sink, {
   /**
-   * Fences every earlier publisher, then returns the last checkpoint; null if nothing was published yet. Another store may have published
-   * it, if its generation is earlier than that of `identity`. Otherwise `open` fails with `ForeignStore`.
+   * Fences every earlier publisher, then returns the last checkpoint; null if nothing was published yet. Fails
+   * with `ForeignStore` if another store published it in the generation of `identity` or a later one.
    */
   readonly open: (identity: LogIdentity) => Effect.Effect<SinkCheckpoint | null, SinkError>
   /**

@@ -213,7 +213,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
 
   /**
    * Sends the request until it succeeds, or until another attempt would not help. `makeRequest` is called for each attempt; all its requests
-   * have the same path, integration and priority. `mayRepeat` is called once for each failed attempt that may be repeated.
+   * have the same path, integration and priority. `mayRepeat` may be called more than once for a failed attempt.
    */
   const send = Effect.fnUntraced(function*<A, E extends SendAttempt.HookFailed<unknown> = never>(
     makeRequest: () => ApiRequest,

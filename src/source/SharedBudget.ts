@@ -82,7 +82,7 @@ const makeAccount = (
   let pausedUntil = -Infinity
   let sharedUntil = -Infinity
   let isIdle = true
-  /** Since when there is demand and no slot; Infinity if there is no demand or a slot, null if the warning is already logged. */
+  /** Since when there is demand and no slot. Infinity if nothing waits, or if there is a slot; null if the warning is already logged. */
   let emptySince: number | null = Infinity
 
   const leaseLeft = () => {

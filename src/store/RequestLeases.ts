@@ -54,7 +54,7 @@ export interface AccountLeases {
   readonly pauseLeft: Duration.Duration
 }
 
-/** A lease is renewed when it is this old, in ms: several times before it is treated as silent. */
+/** A lease is renewed when it is this old, in ms, so that several renewals fit into `silentAfter`. */
 const renewAfter = 1_500
 
 interface Found extends Omit<Lease, "process"> {

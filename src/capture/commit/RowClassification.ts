@@ -51,8 +51,8 @@ export const rehash = Effect.fnUntraced(function*(
       : []
   })
   if (outdated.length === 0) return new Map<string, string>()
-  // Only the rules of an earlier processing are known; its registry entry and its key are taken from the current one. If one of these has
-  // changed too, no fingerprint or no hash is the same, and the stored content is hashed instead.
+  // Only the rules of an earlier processing are known; its registry entry and its key are taken from the current one. If one of these
+  // changed too, nothing matches, and the stored content is hashed instead.
   const older = new Map((stream.processings ?? []).map(processing.withRules).map((one) => [one.fingerprint, one]))
   const contents = yield* tx.contents(outdated.map(({ position }) => position))
   return new Map(outdated.flatMap(({ head, position, shown }) => {

@@ -37,8 +37,8 @@ export interface Streams {
 }
 
 /**
- * The head without the hashes of the removed content. The `changed_at` of a candidate is cleared too. Once the candidate is allowed again,
- * its applications show it. The application with the newest copy may be deleted by then, and an older copy must count   (N5)
+ * The head without the hashes of the removed content. The `changed_at` of a candidate is cleared too, so that an older copy can count once
+ * the candidate is allowed again: the application with the newest copy may be deleted by then   (N5)
  */
 const blanked = (model: Model, head: Head): Head => ({
   ...head,
@@ -214,8 +214,8 @@ const removeFrom = (
           [...pending].map(([id, row]) => [id, withoutCopiesInPending(tx.state, processing, forgotten)(row)])
         )
         yield* tx.putPending([...stripped.values()])
-        // These rows of the log must be emptied: of records that the search found in the log, and of records that it found only in a pending
-        // change that has no copy now. That change may have been published since the search.
+        // The rows in the log of these records must be emptied: the search found the record in the log, or only in a pending change that has
+        // no copy now, and may have been published since the search.
         const published = ids.filter((id) => logged.has(id) || stripped.get(id) === pending.get(id))
         const heads = yield* tx.heads(published)
         const deleted = (yield* tx.forgotten).get(key.model)

@@ -116,8 +116,8 @@ export const evaluateGuard = Effect.fnUntraced(function*(
     const open = openOf(wave)
     const waiting = tally[wave] + (open === undefined ? 0 : yield* tx.holdSize(open.id)) +
       (wave === "deletes" ? absences : 0)
-    // Restores are compared with the number of records that are live if this run publishes everything: all waiting restores, and all staged
-    // and held deletes.
+    // Restores are compared with the number of live records that there would be after all waiting restores and all staged and held deletes
+    // were published.
     const records = live + (wave === "deletes" ? recent.deletes : waiting - tally.deletes - deletesHeld)
     const reason = Guard.holdReason(guard, wave, recent[wave] + waiting, records)
     if (reason === null) return null

@@ -74,7 +74,7 @@ export const confirmMissing = Effect.fnUntraced(function*(
 })
 
 /** Confirms the absent records again whose confirmation is due. */
-export const reconfirmAbsent = Effect.fn("Sweep.confirm")(function*(
+export const reconfirmAbsent = Effect.fn("Absence.confirm")(function*(
   stream: Stream
 ): Effect.fn.Return<void, RunError, Store | Source> {
   const store = yield* Store
@@ -151,7 +151,7 @@ const requestById = Effect.fnUntraced(function*(
  * Saves that a confirmation did not find these records. A record that is no longer live is left out: it may have been forgotten since the
  * request. `confirmations`: 1, or 0 if the confirmation was inconclusive or the records were not requested.
  *
- * | pending row | after 1 | after 0 |
+ * | pending row | confirmed (1) | inconclusive or not requested (0) |
  * |---|---|---|
  * | none | a new row, absent | the same |
  * | absent | counted; the second one stages the delete | only the time is noted |
@@ -160,8 +160,8 @@ const requestById = Effect.fnUntraced(function*(
  * | disputed | a new row, absent | unchanged |
  * | another | a new row, absent | unchanged |
  *
- * A held row with the id of this run was observed again by this run. When a sweep ends a hold, it releases only such rows (C8: most records
- * of a held wave come back). A rejected delete became disputed because an old copy of the record was read. An old copy does not undo the
+ * The id of this run in a held row means that this run too found the record absent. When a sweep ends a hold, it releases only such rows
+ * (C8: most records of a held wave come back). A rejected delete became disputed because an old copy of the record was read. An old copy does not undo the
  * decision (D17).
  */
 const saveAbsences = Effect.fnUntraced(function*(

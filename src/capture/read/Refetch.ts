@@ -2,8 +2,8 @@
  * Requests records by id, and decides whether a missing record is really absent or the response is incomplete.
  *
  * Invariants
- * 1. A record is treated as absent only if the response proves that it is complete   (D12, D13, D14, D22, I7). It does if it contains the
- *    controls, which are records known to be live, if it contains no record that was not requested, and if every row is readable
+ * 1. A record is treated as absent only if the response proves that it is complete   (D12, D13, D14, D22, I7). Such a response contains
+ *    the controls (records known to be live) and nothing that was not requested, and each of its rows is readable
  * 2. The controls have the smallest and the greatest suitable id, and are requested first and last. So a response that is cut off lacks one
  *    of them, in whatever order it is   (D22)
  *
@@ -111,7 +111,9 @@ export const refetch = Effect.fn("Refetch.run")(function*(
       if ("id" in row) missing.delete(row.id)
     }
     cursor = page.next
-    if (cursor !== null && (cursors.has(cursor) || cursors.size > maxPages)) broken = "the response has no last page"
+    if (cursor !== null && (cursors.has(cursor) || cursors.size >= maxPages - 1)) {
+      broken = "the response has no last page"
+    }
     if (cursor !== null) cursors.add(cursor)
   } while (cursor !== null && broken === null)
   const inconclusiveReason = broken !== null

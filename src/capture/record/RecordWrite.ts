@@ -156,7 +156,7 @@ const laterOf = (a: number | null, b: number | null): number | null =>
   a === null || b === null ? a ?? b : Math.max(a, b)
 
 /**
- * References of the record before and after the change. `before` is null if the processing changed and therefore only the hashes did. In
+ * References of the record before and after the change. `before` is null if only the hashes changed, because the processing changed. In
  * that case, no record becomes stale. A deleted record has no references.
  */
 const referencesBy = (

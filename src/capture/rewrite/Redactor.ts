@@ -175,12 +175,12 @@ const retireKeys = Effect.gen(function*() {
   return true
 })
 
-/** If a row is damaged, which may not have been noticed for years, logs it and returns null, so that the next stream continues. */
+/** Logs a damaged row and returns null, so that the next stream continues: the damage may be years old. */
 const unlessDamaged = <R>(rewrite: Effect.Effect<number, StoreError, R>): Effect.Effect<number | null, StoreError, R> =>
   Effect.catch(rewrite, (error) =>
     error.reason._tag === "Damaged"
       ? Effect.as(
-        Effect.logError("stored content not redacted").pipe(Effect.annotateLogs({ why: error.message })),
+        Effect.logError("stored content not rewritten").pipe(Effect.annotateLogs({ why: error.message })),
         null
       )
       : Effect.fail(error))

@@ -67,9 +67,8 @@ export const make = () => {
 
 export type EndedJobs = ReturnType<typeof make>
 
-/** Keeps the circuits of all handlers of this process as the store has them. */
+/** Updates this process's circuits of all handlers from the store's result, once the store has settled the outcomes `settled`. */
 export const circuitUpdate = (queues: ReadonlyMap<number, HandlerQueue>, { all, releaseQueue }: EndedJobs) =>
-  /** Takes the circuits of the store, after it has settled these outcomes. */
   Effect.fnUntraced(function*(
     settled: ReadonlyArray<OwnedOutcome>,
     circuits: ClaimResult["circuits"]

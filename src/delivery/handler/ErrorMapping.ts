@@ -33,7 +33,7 @@ const blockReasonOf = (reason: (SourceError | WriteError)["reason"]): BlockReaso
 }
 
 /**
- * A write that failed with any reason other than `OutcomeUnknown` had no effect. `OutcomeUnknown` becomes `Blocked` if something between
+ * A write that failed with any reason other than `OutcomeUnknown` had no effect, or can be sent again safely. `OutcomeUnknown` becomes `Blocked` if something between
  * Rollcall and the API refused the write, and otherwise `Transient`. The next attempt finds the write in its journal, and decides what to do
  * (`WriteBack`).
  */

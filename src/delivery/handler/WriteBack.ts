@@ -19,9 +19,10 @@
  * | `perform`               | asks the journal whether the write has a result, may not start, or has an unknown outcome       |
  * | `source/UnifiedApi.ts`  | waits for a request slot                                                                        |
  * | `source/SendAttempt.ts` | commits the intent (`before`), then sends the request within a time limit                       |
- * | `source/Failures.ts`    | Decides whether a failure proves that the API did nothing (`hasNoEffect`). If so, the intent is |
- * |                         | withdrawn, and the client may try again. If not, it tries again only a write that is `safe`     |
- * |                         | (`resolutionPolicy` in `api/Writes.ts`). The failure that remains is `OutcomeUnknown`.          |
+ * | `source/Failures.ts`    | decides whether a failure proves that the API did nothing (`hasNoEffect`): then the intent is   |
+ * |                         | withdrawn, and the client may try again. Without the proof, the client tries again only if the  |
+ * |                         | write is `safe` (`resolutionPolicy` in `api/Writes.ts`), and the intent stays. The failure that |
+ * |                         | remains is `OutcomeUnknown`, or the API's rejection if the write is `safe`.                     |
  * | `resolveUnknown`        | In the next attempt, does what `onUnknownOf` says: it repeats the write, looks for its effect,  |
  * |                         | or leaves it to an operator.                                                                    |
  */

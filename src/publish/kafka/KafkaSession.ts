@@ -81,7 +81,7 @@ export const make = Effect.fnUntraced(function*(client: KafkaClient, template: s
       if (usedPartitions(topic) < partitions) unusedPartitions.set(topic, { partitions, warned: false })
     }
     const producer = yield* Effect.interruptible(client.producer(transactionalId, usedPartitions))
-    /** When the ends of all topics were last compared, in monotonic ns. `open` compares them first. */
+    /** When the ends of all topics were last compared, in monotonic ns. `open` makes the first comparison. */
     let endsCheckedAt = yield* Clock.monotonicTimeNanos
 
     const warnUnusedPartitions = Effect.suspend(() =>

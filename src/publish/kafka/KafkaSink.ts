@@ -9,7 +9,7 @@
  * 3. The events of a record stay in one partition when partitions are added to its topic   (I5, K2)
  * 4. An event too large for its topic is replaced by a stub; the stream continues   (K1)
  * 5. If a topic lost published events, publishing stops: the topic is not created again, and no progress is published   (K3)
- * 6. If a topic has messages that are not recorded as this store's own, the store publishes to it only after an adoption   (X14)
+ * 6. A store that was not adopted publishes nothing to topics that hold messages and have no checkpoint: another store's   (X14)
  *
  * Gotchas
  * - Without transactions the broker does not fence older publishers, and a batch whose response was lost is published again

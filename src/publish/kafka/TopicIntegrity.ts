@@ -1,6 +1,6 @@
 /**
  * Compares each event topic with its checkpoint. Detects topics that were deleted, recreated or truncated, even while Rollcall
- * was stopped, and topics to which another program published. Also finds out whether a topic has events in another form than the
+ * was stopped, and topics without a checkpoint that hold messages. Also finds out whether a topic has events in another form than the
  * configured one.
  *
  * Invariants

@@ -69,7 +69,10 @@ const damaged = (subject: string): StoreError =>
     })
   })
 
-/** `isInUse`: whether stored content may need the key with this id. A value with another key that is not configured is damaged. */
+/**
+ * `isInUse`: whether stored content may need the key with this id. If a value's key is neither configured nor in use,
+ * the value counts as damaged.
+ */
 export const make = (
   configured: ReadonlyArray<EncryptionKey>,
   isInUse: (id: string) => Effect.Effect<boolean, StoreError>

@@ -2,10 +2,10 @@
  * The ids of the keys with which content of this store is encrypted; and encrypting the journal again after the key has changed.
  *
  * Invariants
- * 1. The table has the id of every key that a stored value may need: a store is not opened without one of them, and a process that lacks
- *    one takes no work
- * 2. A transaction that takes work, or encrypts without owning any, first registers its key. A key is retired in a transaction that waits
- *    for all of these, fences all owners whose key may be another one, and then finds no content that needs it
+ * 1. The table has the id of every key that a stored value may need: a store is not opened if one of these keys is missing, and a process
+ *    that lacks one takes no work
+ * 2. A transaction that takes work, or encrypts without owning any, first registers its key. The transaction that retires a key first waits
+ *    for such transactions. Then it fences the owners that may use the old key, and retires it if no content needs it
  *
  * Gotchas
  * - Results of journal steps are replaced only if they are still what was read, so no owner is needed.
@@ -62,8 +62,8 @@ export const registerKey = (sql: SqlClient, cipher: Cipher): Effect.Effect<void,
   Effect.andThen(register(sql, cipher), checkKeys(sql, cipher))
 
 /**
- * Call first in a transaction that stores a result without owning a part of the work. A process that lacks another key may still do this,
- * because a result that is not stored is lost; but not once its own key is retired.
+ * Call first in a transaction that stores a result without owning a part of the work. A process that lacks another key may still do this, so
+ * that no result is lost, unless its own key was retired.
  */
 export const holdKey = (sql: SqlClient, cipher: Cipher): Effect.Effect<void, StoreError> =>
   Effect.flatMap(register(sql, cipher), (isNew) => isNew ? checkKeys(sql, cipher) : Effect.void)

@@ -2,8 +2,8 @@
  * Ownership of scopes: only the process that claimed a scope last may write   (I10).
  *
  * Gotchas
- * - A newer version that cannot run beside this version fences it too. The error is then `Incompatible`, because trying again does not
- *   help.
+ * - A newer version of Rollcall that cannot run beside this one fences it too. The error is then `Incompatible`, because trying again does
+ *   not help.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -56,7 +56,8 @@ export const makeTakeover = (
       // 1. A single statement whose connection failed may reach the database after its own retry. It would raise the epoch again, and so fence
       //    the owner that the retry returned.
       // 2. `CommitTracker` counts only commits of transactions. If a failover loses this commit, the count shows that an older copy of the
-      //    database answers. Without the count, the earlier epoch there would look like a takeover by another process.
+      //    database answers. Without the count, the lower epoch of that copy would differ from the owner's, and this process would
+      //    believe that another one had taken over.
       sql.withTransaction,
       withRetry("takeOwnership")
     )

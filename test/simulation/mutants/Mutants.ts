@@ -21,7 +21,7 @@ export interface Mutant {
 }
 
 /**
- * Worlds that noticed the mutants that few worlds notice. The long tests begin their search there: an outdated number costs only time, and
+ * For each mutant that few worlds notice: a world that does. The long tests begin their search there: an outdated number costs only time, and
  * `npm run mutants -- --only <name> --until 1 --worlds 1000` prints the new one.
  */
 const noticedIn: Readonly<Record<string, number>> = {

@@ -31,7 +31,7 @@ export const checkFold = (
       }
       continue
     }
-    // A record that was empty when it was published first is published with that content.
+    // D23: a record without a value counts as gone, except if it had none when it was published first.
     if (published?.createdEmpty === true && shown === contentOf(forgettings.shown(integration, truth.record))) continue
     report(
       "I8",

@@ -46,9 +46,11 @@ export interface ObservedStream {
   quarantined: number
   /** The kinds of fault that requests for the list had. */
   readonly faults: Set<FaultKind>
-  /** The newest state that was served as deleted; as live, with the time; and the states that were served when they were outdated. */
+  /** The newest state of each record that was served as deleted. */
   readonly newestDeletedState: Map<string, number>
+  /** The newest state of each record that was served as live, and the time. */
   readonly newestLiveState: Map<string, { readonly state: number; readonly at: number }>
+  /** The states of each record that were served when they were outdated. */
   readonly outdatedStates: Map<string, Set<number>>
   /** Of each record, when each state was served last. */
   readonly servedAt: Map<string, Map<number, number>>
@@ -119,7 +121,8 @@ export const recordServedRows = (stream: ObservedStream, copies: ReadonlyArray<S
 
 /**
  * Whether a state was served when it was outdated, and no timestamp shows that it is older than `than`: its `changed_at` is not
- * earlier, or one of the two has none (P3). `than` is the first of several equal states; the service may have seen a later one.
+ * earlier, or one of the two has none (P3). If several states are equal, `than` is the first of them, and a later one counts
+ * too, because the service may have seen that one.
  */
 export const isUndetectablyOld = (stream: ObservedStream, row: Row, state: number, than: number): boolean => {
   const then = row.history[state]!.changedAt

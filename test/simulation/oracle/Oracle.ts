@@ -1,6 +1,6 @@
 /**
  * Observes everything that is committed and everything that reaches the sink, and reports violations of the invariants.
- * It shares no code with the capture: it knows the world, the rows in each response, and the invariants I1 to I8, I10 and I11.
+ * It uses no code of capture and delivery, only shared definitions (events, shards, `completeTo`): it knows the world, the rows in each response, and the invariants I1 to I8, I10 and I11.
  *
  * Gotchas
  * - Every exception is listed in docs/simulation.md, and explained in the code. An exception that hides a defect is

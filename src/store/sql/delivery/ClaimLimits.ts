@@ -1,5 +1,6 @@
 /**
- * How many deliveries a handler may claim: limits that hold in all processes together, its circuit, and deliveries that ended a process.
+ * How many deliveries a handler may claim. Its concurrency over all processes limits the number, and so do its circuit and the deliveries
+ * that ended a process.
  *
  * Gotchas
  * - All of this is read in the transaction that claims, under the lock of deliveries, so two processes never use the same free slot, and

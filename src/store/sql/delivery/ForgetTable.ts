@@ -27,7 +27,7 @@ import { among } from "../RowValues.ts"
 import { AllowLongStatement } from "../SqlRetry.ts"
 import { baseOf, type DeliveryTable, type OrderingKey } from "./DeliveryTable.ts"
 
-interface ChainRow {
+interface LinkedRow {
   readonly id: string
   readonly position: number
   readonly kind: string
@@ -57,15 +57,15 @@ export const make = (
     sql`(SELECT key FROM streams WHERE integration = ${integration} AND model = ${model})`
   const base = baseOf(sql)
 
-  const chainsOf = (key: StreamKey, ids: ReadonlyArray<string>) =>
+  const linkedRowsOf = (key: StreamKey, ids: ReadonlyArray<string>) =>
     inBatches(ids, (some) =>
-      sql<ChainRow>`
-        WITH RECURSIVE chain (id, position, previous, kind, reason) AS (
+      sql<LinkedRow>`
+        WITH RECURSIVE linked (id, position, previous, kind, reason) AS (
           SELECT h.id, e.position, e.previous, e.kind, e.reason FROM heads h JOIN events e ON e.position = h.position
           WHERE h.stream = ${streamOf(key)} AND h.id ${among(sql, some)}
           UNION ALL
-          SELECT chain.id, e.position, e.previous, e.kind, e.reason FROM chain JOIN events e ON e.position = chain.previous
-        ) SELECT id, position, kind, reason FROM chain`)
+          SELECT linked.id, e.position, e.previous, e.kind, e.reason FROM linked JOIN events e ON e.position = linked.previous
+        ) SELECT id, position, kind, reason FROM linked`)
 
   /** The rows before each record's last delete: those that its chain still has, and those that were found by their content. */
   const rowsBeforeDelete = Effect.fnUntraced(function*(
@@ -73,21 +73,21 @@ export const make = (
     ids: ReadonlyArray<string>,
     found: ReadonlyArray<{ readonly id: string; readonly position: number }>
   ) {
-    const chains = yield* chainsOf(key, ids)
+    const linkedRows = yield* linkedRowsOf(key, ids)
     const lastDelete = new Map<string, number>()
-    for (const { id, kind, position } of chains) {
+    for (const { id, kind, position } of linkedRows) {
       if (kind === "deleted") lastDelete.set(id, Math.max(lastDelete.get(id) ?? 0, position))
     }
-    const chained = new Set(chains.map(({ id }) => id))
-    // If a record was deleted before an adoption, it has no chain in the new log. The rows that are left are kept for a delivery, and all of
-    // them count as rows before the delete.
-    const endOf = (id: string) => chained.has(id) ? lastDelete.get(id) ?? 0 : Infinity
-    const before = [...chains, ...found].filter(({ id, position }) => position < endOf(id))
-    const deletes = chains.filter(({ id, position, reason }) =>
+    const linked = new Set(linkedRows.map(({ id }) => id))
+    // The head of a record that was deleted before an adoption links to no row of the new log. Its remaining rows exist only because a
+    // delivery needs them, and all of them count as rows before the delete.
+    const endOf = (id: string) => linked.has(id) ? lastDelete.get(id) ?? 0 : Infinity
+    const before = [...linkedRows, ...found].filter(({ id, position }) => position < endOf(id))
+    const deletes = linkedRows.filter(({ id, position, reason }) =>
       reason !== "forgotten" && position === lastDelete.get(id)
     )
     const kept = yield* inBatches(
-      ids.filter((id) => !chained.has(id)).map((id) => partitionKey({ ...key, id })),
+      ids.filter((id) => !linked.has(id)).map((id) => partitionKey({ ...key, id })),
       (some) =>
         sql<{ position: number }>`
           SELECT position FROM deliveries WHERE ordering_key ${among(sql, some)} AND position IS NOT NULL`
@@ -95,8 +95,8 @@ export const make = (
     return {
       positions: [...new Set(before.map(({ position }) => position))],
       /**
-       * Events that have the content before the delete. If the record has a chain: its last delete, unless forgetting caused it. If it was
-       * deleted before an adoption, it has no chain: all of its events with deliveries.
+       * Events that have the content before the delete. If the head links to rows: the last delete, unless forgetting caused it. If the
+       * record was deleted before an adoption: all of its events with deliveries.
        */
       deletes: [...deletes, ...kept].map(({ position }) => position)
     }
@@ -237,7 +237,7 @@ export const make = (
     ),
     /** How many rows of the log, unsettled deliveries and dead letters, and journaled steps a record has. */
     countForgettable: Effect.fnUntraced(function*(key: StreamKey, id: string) {
-      const rows = yield* chainsOf(key, [id])
+      const rows = yield* linkedRowsOf(key, [id])
       const [deliveries] = yield* sql<{ count: number }>`
         SELECT count(*) AS count FROM deliveries
         WHERE ordering_key = ${partitionKey({ ...key, id })} AND position IS NOT NULL`

@@ -9,6 +9,7 @@ import * as CommandLine from "../test/support/CommandLine.ts"
 import { Kafka } from "./Kafka.ts"
 import { writePage } from "./Page.ts"
 import { Postgres } from "./Postgres.ts"
+import { profileTable } from "./Profile.ts"
 import { currentCommit, load, machine, readResults, writeResults } from "./Results.ts"
 import type { Options, Section } from "./Section.ts"
 import { sections } from "./Sections.ts"
@@ -28,8 +29,8 @@ const { only, output, page, profile, records, runs } = await CommandLine.read({
     ),
     runs: CommandLine.optional(CommandLine.whole("runs"), "how many runs, instead of the number of each section"),
     profile: Flag.Boolean("profile").pipe(
-      Flag.withDescription("profile each section in a further run; on by default, and off with --no-profile"),
-      Flag.withDefault(true)
+      Flag.withDescription("print where the time goes, from a further run of the sections first, unchanged and relay"),
+      Flag.withDefault(false)
     ),
     output: Flag.Directory("output").pipe(
       Flag.withDescription("folder of benchmarks.md and benchmarks.json (default: docs)"),
@@ -79,8 +80,9 @@ const measureGroup = async (group: ReadonlyArray<Section>): Promise<void> => {
       load: [before.load, load()],
       machine: machine(),
       command: ["npm run bench --", `--only ${name}`, ...settings].join(" "),
-      ...own
+      runs: own.runs
     }
+    for (const found of own.profiles ?? []) console.log(`\n${profileTable(found)}`)
   }
   writeResults(output, results)
   writePage(output, sections, results)

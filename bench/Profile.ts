@@ -9,6 +9,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Profile } from "./Section.ts"
+import { table } from "./Table.ts"
 
 interface ProfileNode {
   readonly id: number
@@ -80,3 +81,6 @@ export const readProfiles = (folder: string, title: string): Profile => {
   const small = 1 - large.reduce((sum, [, share]) => sum + share, 0)
   return { title, groups: [...large, [rest, small]] }
 }
+
+export const profileTable = ({ groups, title }: Profile): string =>
+  table([title, "share of the CPU time"], groups.map(([group, share]) => [group, `${(100 * share).toFixed(0)} %`]))

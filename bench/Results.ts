@@ -6,9 +6,10 @@ import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { cpus, loadavg, totalmem } from "node:os"
 import { join } from "node:path"
-import type { Measured } from "./Section.ts"
+import type { Run } from "./Section.ts"
 
-export interface Result extends Measured {
+export interface Result {
+  readonly runs: ReadonlyArray<Run>
   /** UTC, in minutes. */
   readonly at: string
   readonly commit: string

@@ -13,6 +13,7 @@ export interface Profile {
 
 export interface Measured {
   readonly runs: ReadonlyArray<Run>
+  /** Printed, and not kept. */
   readonly profiles?: ReadonlyArray<Profile>
 }
 
@@ -31,7 +32,7 @@ export interface Options {
 /** A value with a limit that it must not exceed, or must reach. */
 export interface Goal {
   readonly name: string
-  /** The value of the baseline commit. */
+  /** The value with which the goal was set. */
   readonly before: number
   readonly goal: { readonly atMost: number } | { readonly atLeast: number }
   readonly unit: string

@@ -2,11 +2,10 @@
 import type { Section } from "./Section.ts"
 import { commits } from "./sections/Commits.ts"
 import { deliveries } from "./sections/Deliveries.ts"
-import { encryption } from "./sections/Encryption.ts"
 import { events } from "./sections/Events.ts"
 import { fleet } from "./sections/Fleet.ts"
 import { latency } from "./sections/Latency.ts"
-import { memory, million } from "./sections/Memory.ts"
+import { million } from "./sections/Million.ts"
 import { postgres } from "./sections/Postgres.ts"
 import { changes, first, unchanged } from "./sections/Reading.ts"
 import { relay } from "./sections/Relay.ts"
@@ -20,7 +19,6 @@ export const sections: ReadonlyArray<Section> = [
   postgres,
   relay,
   latency,
-  memory,
   million,
   events,
   streams,
@@ -28,6 +26,5 @@ export const sections: ReadonlyArray<Section> = [
   fleet,
   takeover,
   deliveries,
-  encryption,
   commits
 ]

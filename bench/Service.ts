@@ -33,6 +33,11 @@ export class Folder {
   }
 }
 
+export type Settings = Readonly<Record<string, string>>
+
+/** Candidates are derived from the applications, as in the default configuration. */
+export const withCandidates: Settings = { ROLLCALL_MODELS: "ats.application,ats.candidate" }
+
 /**
  * Settings of a service that reads one stream of the origin, and polls or sweeps it only on command. `store`: the folder of the SQLite
  * file, or the URL of a PostgreSQL database.
@@ -40,7 +45,7 @@ export class Folder {
 export const settingsFor = (
   store: Pick<Folder, "path"> | string,
   originUrl: string
-): Readonly<Record<string, string>> => ({
+): Settings => ({
   ...typeof store === "string"
     ? { DATABASE_URL: store }
     : { ROLLCALL_STORE: `sqlite:${join(store.path, "rollcall.db")}` },
@@ -71,7 +76,7 @@ export class Service {
   }
 
   /** Returns when HTTP answers. `profiles`: folder for the CPU profile of each thread. */
-  static async start(settings: Readonly<Record<string, string>>, profiles: string | null = null): Promise<Service> {
+  static async start(settings: Settings, profiles: string | null = null): Promise<Service> {
     const options = profiles === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profiles}`]
     const process = new Process("bin/rollcall.js", ["start"], "stderr", settings, options)
     try {

@@ -1,5 +1,5 @@
 /** Measurements as Markdown tables: medians over runs. A ratio is computed within each run, then the median of the ratios. */
-import type { Run } from "./Section.ts"
+import type { Goal, Run } from "./Section.ts"
 
 export const median = (values: ReadonlyArray<number>): number => {
   const sorted = [...values].sort((a, b) => a - b)
@@ -27,6 +27,25 @@ export const valueOf = (name: string): Value => (run) => run[name] ?? NaN
 export const ratioOf = (value: Value, base: Value): Value => (run) => value(run) / base(run)
 
 export const medianOf = (runs: ReadonlyArray<Run>, value: Value): number => median(runs.map(value))
+
+const digitsOf: Readonly<Record<string, number>> = { "×": 2, "%": 1, s: 1 }
+/** `before`: the value with which the goal was set. */
+export const goal = (
+  name: string,
+  value: Value,
+  before: number,
+  limit: Goal["goal"],
+  unit: string,
+  shortfall?: string
+): Goal => ({
+  name,
+  before,
+  goal: limit,
+  unit,
+  digits: digitsOf[unit] ?? 0,
+  value: (runs) => medianOf(runs, value),
+  ...shortfall === undefined ? {} : { shortfall }
+})
 
 /** With thousands separated by commas; `–` if it was not measured. */
 export const formatted = (value: number, digits = 0): string =>
@@ -57,7 +76,8 @@ export const rowsTable = (
   return rows.length === 0 ? "" : table([corner, ...columns.map(({ title }) => title)], rows)
 }
 
-const per100k = (prefix: string): Value => (run) =>
+/** CPU time of 100,000 records, s. */
+export const per100k = (prefix: string): Value => (run) =>
   (valueOf(`${prefix}.cpuSeconds`)(run) / valueOf(`${prefix}.records`)(run)) * 100_000
 const rate = (prefix: string): Value => ratioOf(valueOf(`${prefix}.records`), valueOf(`${prefix}.seconds`))
 

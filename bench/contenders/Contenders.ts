@@ -44,10 +44,9 @@ export const costUntil = async (origin: RunningOrigin, { process }: Service, lin
 /** The first read of a service without Kafka. */
 export const readWithoutKafka = async (
   origin: RunningOrigin,
-  folder: Folder,
-  settings: Readonly<Record<string, string>> = {}
+  folder: Folder
 ): Promise<Run> => {
   await origin.resetCounts()
-  await using service = await Service.start({ ...settingsFor(folder, origin.url), ...settings })
+  await using service = await Service.start(settingsFor(folder, origin.url))
   return await costUntil(origin, service, await service.logged("backfill complete"))
 }

@@ -5,8 +5,10 @@ import {
   cpuColumn,
   cpuRatioColumn,
   formatted,
+  goal,
   medianOf,
   rateColumn,
+  rateRatio,
   rateRatioColumn,
   rowsTable,
   valueOf
@@ -25,6 +27,9 @@ export const deliveries: Section = {
   name: "deliveries",
   title: "Deliveries",
   measure,
+  goals: [
+    goal("one handler, deliveries/s relative to reading the log", rateRatio("one", "read"), 0.14, { atLeast: 0.3 }, "×")
+  ],
   table: (runs) =>
     `${
       rowsTable(runs, "", {

@@ -1,11 +1,9 @@
 /** Reading the event log over HTTP. */
-import { join } from "node:path"
 import { readWithoutKafka } from "../contenders/Contenders.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
-import { readProfiles } from "../Profile.ts"
 import { type Options, repeat, type Run, type Section } from "../Section.ts"
 import { Folder, Service, settingsFor } from "../Service.ts"
-import { column, cpuColumn, medianOf, named, rateColumn, ratioOf, rowsTable, valueOf } from "../Table.ts"
+import { column, cpuColumn, named, rateColumn, rowsTable } from "../Table.ts"
 
 const perPage = 1000
 
@@ -35,7 +33,7 @@ const readOnce = async (service: Service): Promise<Run> => {
   return { records, seconds: (Date.now() - startedAt) / 1000, cpuSeconds: service.process.cpuSeconds - before }
 }
 
-const measure = async ({ profile, records = 50_000, runs = 3 }: Options) => {
+const measure = async ({ records = 50_000, runs = 3 }: Options) => {
   await using origin = await RunningOrigin.start(records)
   await using folder = await Folder.make()
   await readWithoutKafka(origin, folder)
@@ -45,27 +43,13 @@ const measure = async ({ profile, records = 50_000, runs = 3 }: Options) => {
     const values = named("page", await readOnce(service))
     return { ...values, "page.peakMegabytes": service.process.peakMegabytes }
   })
-  if (!profile) return { events: { runs: measured } }
-  const profiles = join(folder.path, "profiles")
-  {
-    await using service = await Service.start(settings, profiles)
-    await readOnce(service)
-  }
-  return { events: { runs: measured, profiles: [readProfiles(profiles, "reading the log over HTTP")] } }
+  return { events: { runs: measured } }
 }
 
 export const events: Section = {
   name: "events",
   title: "Reading the log over HTTP",
   measure,
-  goals: [{
-    name: "`GET /v1/events`, events/s",
-    before: 8459,
-    goal: { atLeast: 20_000 },
-    unit: "",
-    digits: 0,
-    value: (runs) => medianOf(runs, ratioOf(valueOf("page.records"), valueOf("page.seconds")))
-  }],
   table: (runs) =>
     rowsTable(runs, "", { page: `pages of ${perPage} events` }, [
       rateColumn("events"),

@@ -20,14 +20,6 @@ export const latency: Section = {
   name: "latency",
   title: "From a change to Kafka",
   measure,
-  goals: [{
-    name: `visible change until it is in Kafka, ${rate} changes/s, interval 1 s, p99`,
-    before: NaN,
-    goal: { atMost: 1500 },
-    unit: "ms",
-    digits: 0,
-    value: (runs) => medianOf(runs, valueOf("p99"))
-  }],
   table: (runs) => {
     const names = ["changes", "replaced", "p50", "p90", "p99", "max"]
     return table(["", ...names.map((name) => /^[pm]/.test(name) ? `${name}, ms` : name)], [

@@ -11,16 +11,7 @@ import { runProgram } from "../Process.ts"
 import { readProfiles } from "../Profile.ts"
 import { type Options, type Profile, repeat, type Run, type Section } from "../Section.ts"
 import { Folder, kafkaSettings, Service, settingsFor } from "../Service.ts"
-import {
-  cpuColumn,
-  cpuRatioColumn,
-  medianOf,
-  named,
-  rateColumn,
-  rateRatio,
-  rateRatioColumn,
-  rowsTable
-} from "../Table.ts"
+import { cpuColumn, cpuRatioColumn, named, rateColumn, rateRatioColumn, rowsTable } from "../Table.ts"
 import { untilPublished } from "./Reading.ts"
 
 /** Events that the relay publishes before the measurement: it then has its driver, its topics and its first transaction. */
@@ -105,14 +96,6 @@ export const relay: Section = {
   name: "relay",
   title: "Relay",
   measure,
-  goals: [{
-    name: "relay, messages/s relative to a bare transactional producer, both with the faster driver",
-    before: 0.97,
-    goal: { atLeast: 0.8 },
-    unit: "×",
-    digits: 2,
-    value: (runs) => medianOf(runs, rateRatio("relay_platformatic", "bare_platformatic"))
-  }],
   table: (runs) =>
     rowsTable(runs, "", {
       bare_kafkajs: "a bare producer (kafkajs)",

@@ -78,24 +78,10 @@ const measure = async ({ postgres, runs = 60 }: Options) => {
 }
 
 const millisOf = (runs: ReadonlyArray<Run>, part: number, value: Value) => quantile(runs.map(value), part)
-const within = (name: string, value: string, most: number) => ({
-  name,
-  before: NaN,
-  goal: { atMost: most },
-  unit: "ms",
-  digits: 0,
-  value: (runs: ReadonlyArray<Run>) => millisOf(runs, 0.99, valueOf(value))
-})
-
 export const takeover: Section = {
   name: "takeover",
   title: "A process of a fleet ends",
   measure,
-  goals: [
-    within("all shards are owned again after `kill -9`, p99", "kill.takeover", 8_000),
-    within("all shards are owned again after SIGTERM, p99", "stop.takeover", 2_000),
-    within("no process has more than its share plus 20 % after another one joined, p99", "kill.balance", 60_000)
-  ],
   table: (runs) =>
     table(
       ["", "times", "p50, ms", "p99, ms", "longest, ms"],

@@ -24,3 +24,6 @@ export const plural = (count: number, noun: string, plural = `${noun}s`): string
 
 /** In UTC, as in the logs: `2026-03-01 12:00:00` */
 export const time = (text: string): string => text.slice(0, 19).replace("T", " ")
+
+/** Begins with a capital letter. */
+export const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`

@@ -2,7 +2,7 @@
 import { type ComponentType, render } from "preact"
 import { useEffect } from "preact/hooks"
 import { isSignedIn, mayOperate, version } from "./Client.ts"
-import { plural, since, time } from "./Format.ts"
+import { plural, sentence, since, time } from "./Format.ts"
 import { clock, connection, isPaused, overview, problem, serverNow, start, togglePause } from "./Live.ts"
 import { AuditPage } from "./pages/Audit.tsx"
 import { DeadLetterPage, DeadLettersPage } from "./pages/DeadLetters.tsx"
@@ -117,9 +117,9 @@ const ConnectionState = () => {
 const Outage = () => {
   const state = overview.value
   return state === null || state.outage === null ? null : (
-    <div class="notice bad" role="alert">
+    <div class="notice bad outage" role="alert">
       <p>
-        <strong>The store does not answer; the page shows what was read last.</strong> {state.outage}
+        <strong>{state.outage.title}.</strong> {sentence(state.outage.cause)}
       </p>
     </div>
   )

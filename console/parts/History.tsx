@@ -41,7 +41,7 @@ const Plots = (history: History) => {
     })
   })
   const last = history.samples.at(-1)
-  const count = (value: number | undefined): string => number(value ?? 0)
+  const count = (value: number | null | undefined): string => number(value ?? 0)
   const shown = (value: number | null | undefined): string => value == null ? "not known" : duration(value)
   const plots: ReadonlyArray<Omit<PlotProps, "times"> & { readonly title: string }> = [
     {
@@ -81,12 +81,13 @@ const Plots = (history: History) => {
     },
     {
       title: "Streams with problems",
-      description: `Streams with problems: now ${count(last?.late)} late, ${count(last?.blocked)} blocked; ${
-        count(last?.holds)
-      } open holds`,
+      description: `Streams with problems: now ${count(last?.late)} late, ${count(last?.failing)} failing, ${
+        count(last?.blocked)
+      } blocked; ${count(last?.holds)} open holds`,
       format: number,
       lines: [
         line("late", "--warn", ({ late }) => late),
+        line("failing", "--good", ({ failing }) => failing),
         line("blocked", "--bad", ({ blocked }) => blocked),
         line("holds", "--accent", ({ holds }) => holds)
       ]

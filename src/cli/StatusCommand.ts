@@ -12,12 +12,14 @@ import { redrawInterval, standardOutput, watch as redraw } from "./terminal/Watc
 
 const read = (client: ApiClient) =>
   Effect.all({
-    checks: client.readiness,
+    readiness: client.readiness,
     streams: client.allStreams,
     holds: Effect.map(client.holds.list({ query: { state: "open", limit: 1000 } }), ({ items }) => items),
     plugins: client.plugins.list(),
     fleet: client.fleet.list()
-  })
+  }).pipe(
+    Effect.map(({ readiness: { cause, checks }, ...others }): Status => ({ outage: cause, checks, ...others }))
+  )
 
 const jsonOf = (status: Status): string =>
   JSON.stringify({ ...status, plugins: status.plugins.items, fleet: status.fleet.items })

@@ -58,7 +58,7 @@ export const fromConnectionError = (error: HttpClientError.HttpClientError, conn
   const message = certificateErrors.test(code)
     ? `the API's certificate is not valid${code}: it must name the host of the URL, and be signed by an authority that ` +
       "Node.js trusts or that is in the file that NODE_EXTRA_CA_CERTS names"
-    : `${connection} failed${code}`
+    : `the API does not answer: ${connection} failed${code}`
   return new SourceError({
     reason: new Transient({
       code: null,
@@ -72,7 +72,10 @@ export const fromConnectionError = (error: HttpClientError.HttpClientError, conn
 
 export const timedOut = (timeout: Duration.Duration): SourceError =>
   new SourceError({
-    reason: new Transient({ code: null, message: `no complete response within ${Duration.format(timeout)}` })
+    reason: new Transient({
+      code: null,
+      message: `the API does not answer: no complete response within ${Duration.format(timeout)}`
+    })
   })
 
 /** The error of a request that was not sent. */

@@ -47,7 +47,7 @@ describe("Outages", () => {
       assert.deepStrictEqual(lines[0]?.data, {
         account: "eu",
         integrations: request.integration,
-        error: "the connection failed (ECONNREFUSED)"
+        error: "the API does not answer: the connection failed (ECONNREFUSED)"
       })
     }).pipe(Effect.provide(replies.layer), Effect.provide(layer))
   })

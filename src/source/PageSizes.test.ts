@@ -268,7 +268,7 @@ describe("the settings of requests", () => {
     const { layer, sent } = withAnswers(() => ({ silent: true }), settings)
     return Effect.gen(function*() {
       const { message } = reasonOf(yield* read({ ...poll, integration: "workday:acme" }))
-      assert.strictEqual(message, "no complete response within 10s")
+      assert.strictEqual(message, "the API does not answer: no complete response within 10s")
       assert.isBelow((sent[1]?.at ?? 0) - (sent[0]?.at ?? 0), 12_000)
     }).pipe(Effect.provide(layer), quiet)
   })

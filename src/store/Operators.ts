@@ -115,6 +115,8 @@ export interface HistorySample {
   /** Streams. */
   readonly late: number
   readonly blocked: number
+  /** Absent in samples of earlier versions. */
+  readonly failing?: number
   /** Open holds. */
   readonly holds: number
 }

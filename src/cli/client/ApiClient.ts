@@ -216,8 +216,7 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     ...api,
     url,
     readiness: api.health.ready().pipe(
-      Effect.catchTag("NotReady", Effect.succeed),
-      Effect.map(({ checks }) => checks)
+      Effect.catchTag("NotReady", ({ checks }) => Effect.succeed({ checks, cause: null }))
     ),
     /** The body is sent unchecked, so that the server reports all faults, including unknown names of models. */
     addIntegration: (body: unknown) =>

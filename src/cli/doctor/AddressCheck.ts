@@ -46,7 +46,7 @@ const askProgram = Effect.fnUntraced(function*({ tls, token, ...http }: Config.S
     token: token?.initial[0] ?? null,
     tls: tls && { certFile: tls.certFile, caFile: null, client: tls.client }
   })
-  return { url: client.url, checks: yield* client.readiness, position: yield* client.newestPosition }
+  return { url: client.url, ...yield* client.readiness, position: yield* client.newestPosition }
 })
 
 const seeStatus = "`rollcall status` shows the state of the process"
@@ -82,7 +82,7 @@ export const lateSweeps = (checks: OwnProcess["checks"]): ReadonlyArray<CheckRes
 
 const describeProgram = (
   address: string,
-  { checks, position, url }: Effect.Success<ReturnType<typeof askProgram>>,
+  { cause, checks, position, url }: Effect.Success<ReturnType<typeof askProgram>>,
   store: LogIdentity | null
 ): AddressCheck => {
   if (store === null || parsePosition(store, position) === "foreign") {
@@ -101,6 +101,7 @@ const describeProgram = (
     own: { url, checks },
     results: [
       ok("http", `${address} is used by the running Rollcall process of this store`),
+      ...cause === null ? [] : [warning("process", `is degraded: ${cause.replace(/\.$/, "")}`, seeStatus)],
       ...notReady(checks),
       ...lateSweeps(checks)
     ]

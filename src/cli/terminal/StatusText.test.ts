@@ -37,6 +37,7 @@ const plugin = (part: Partial<Plugin>, handler: Partial<Plugin["handlers"][numbe
 
 const shown = (part: Partial<Omit<Status, "plugins">> & { readonly plugins?: ReadonlyArray<Plugin> }) =>
   statusText({
+    outage: null,
     checks: [],
     streams: [],
     holds: [],
@@ -72,6 +73,16 @@ describe("status", () => {
   it("of one process does not mention processes", () => {
     const items = [process("11111111", { current: true, problems: [{ name: "kafka", reason: "is a check too" }] })]
     assert.deepStrictEqual(shown({ fleet: { items, next: null, versions: ["1.2.0"] } }), ["ready, 0 streams"])
+  })
+
+  it("begins with the outage while most streams are not read", () => {
+    assert.deepStrictEqual(
+      shown({ outage: "Nothing has been read since 2026-03-01 08:41 UTC (11 of 11 streams): no answer" }),
+      [
+        "Nothing has been read since 2026-03-01 08:41 UTC (11 of 11 streams): no answer",
+        "degraded, 0 streams"
+      ]
+    )
   })
 
   it("names the problems of other processes, and versions that differ", () => {

@@ -12,6 +12,8 @@ import { groupStreams, type StreamGroup, subjectOf } from "./StreamGroups.ts"
 import { formatCount, formatMinute, formatPlural, holdTable, streamGroupTable } from "./Tables.ts"
 
 export interface Status {
+  /** Why most streams are not read; null if they are. */
+  readonly outage: string | null
   readonly checks: ReadonlyArray<typeof ReadinessCheck.Type>
   readonly streams: ReadonlyArray<StreamView>
   readonly holds: ReadonlyArray<HoldView>
@@ -121,7 +123,7 @@ const fleetCauses = (matters: ReadonlyArray<Matter>, current: string | undefined
     ]
   })
 
-export const statusText = ({ checks, fleet, holds, plugins, streams }: Status): string => {
+export const statusText = ({ checks, fleet, holds, outage, plugins, streams }: Status): string => {
   const matters = mattersOf({
     // late streams, for which the intervals of their integrations are needed, are not shown
     streams: streams.map((stream) => conditionOf(stream, defaultIntervals)),
@@ -140,8 +142,10 @@ export const statusText = ({ checks, fleet, holds, plugins, streams }: Status): 
     ...fleetCauses(matters, fleet.items.find(({ current }) => current)?.id)
   ]
   const alive = fleet.items.filter(({ state }) => state === "alive").length
+  const isReady = checks.every(({ ok }) => ok)
   return [
-    `${checks.every(({ ok }) => ok) ? "ready" : "not ready"}, ${formatPlural(streams.length, "stream")}${
+    ...outage === null ? [] : [oneLine(outage)],
+    `${isReady ? outage === null ? "ready" : "degraded" : "not ready"}, ${formatPlural(streams.length, "stream")}${
       alive > 1 ? `, ${alive} processes` : ""
     }`,
     ...causes.map((cause) => oneLine(`  ${cause}`)),

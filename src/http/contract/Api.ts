@@ -122,12 +122,19 @@ const health = HttpApiGroup.make("health").add(
       "Responds as long as the process can respond."
     )),
   HttpApiEndpoint.get("ready", "/health/ready", {
-    success: Schema.Struct({ status: Schema.Literal("ready"), checks: Schema.Array(ReadinessCheck) }),
+    success: Schema.Struct({
+      status: Schema.Literals(["ready", "degraded"]),
+      cause: Schema.NullOr(Schema.String).annotate({
+        description: "`degraded`: why most streams are not read; null for a caller without a token"
+      }),
+      checks: Schema.Array(ReadinessCheck)
+    }),
     error: NotReady
   }).annotateMerge(words(
     "getReadiness",
     "Readiness",
-    "200 if the store, the streams and the sinks work, otherwise 503; `checks` shows which of them failed."
+    "200 if the store, the streams and the sinks work, otherwise 503; `checks` shows which of them failed. A process that works is " +
+      "`degraded` while more than half of the streams of the installation are not read, for example because the API does not answer."
   ))
 )
 

@@ -63,7 +63,10 @@ export const OverviewView = Schema.Struct({
   as_of: Schema.String.annotate({
     description: "When it was read. While the store does not answer, this is the last state that was read"
   }),
-  outage: Schema.NullOr(Schema.String).annotate({ description: "Why the store does not answer; null while it does" }),
+  outage: Schema.NullOr(Schema.Struct({ title: Schema.String, cause: Schema.String, since: Instant })).annotate({
+    description:
+      "Why the store does not answer, or why more than half of the streams are not read; null while neither is the case"
+  }),
   matters: Schema.Array(Matter).annotate({
     description: "The matters that need attention, the most urgent first; at most 200"
   }),
@@ -140,6 +143,7 @@ const Sample = Schema.Struct({
   dead_letters: Schema.Int,
   late: Schema.Int,
   blocked: Schema.Int,
+  failing: Schema.NullOr(Schema.Int).annotate({ description: "null in samples of earlier versions" }),
   holds: Schema.Int
 }).annotate({ identifier: "Sample" })
 export type SampleView = typeof Sample.Type

@@ -13,7 +13,8 @@
  * A process is ready if its store responds, if each of its streams has had a first response of the API (or is blocked or paused), and if it has its
  * share of the fleet's work. A relay or a plugins' engine that waits or is stopped makes the process unready. `serverDependencies` in
  * `app/Composition.ts` lists the share, the relay and the engine. If one of these conditions is no longer true, the process is unready
- * again; a failing stream does not make the process unready.
+ * again; a failing stream does not make the process unready. If most streams of the installation are not read, a ready process is `degraded`:
+ * a process cannot mend that, and the console must stay reachable.
  */
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
@@ -22,6 +23,7 @@ import { Processes } from "../../store/Processes.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
 import { NotReady, type ReadinessCheck } from "../contract/Problem.ts"
+import { headlineOf, mattersOf } from "../matters/Matters.ts"
 import { type Condition, conditionBy } from "../matters/StreamConditions.ts"
 import { CurrentCaller } from "../request/Caller.ts"
 import { type Cached, OverviewCache } from "../status/OverviewCache.ts"
@@ -103,10 +105,19 @@ const summarize = (checks: Checks): Checks => {
     : [...others, { name: "streams", ok: streams.every(({ ok }) => ok), reason: null }]
 }
 
-const respond = (all: Checks, isKnown: boolean) => {
+/** Why most streams of the installation are not read; null if they are. */
+const degradationOf = ({ integrations, streams }: StoreOverview): string | null => {
+  const headline = headlineOf(mattersOf({ streams: streams.map(conditionBy(integrations)) }))
+  return headline && `${headline.title}: ${headline.cause}`
+}
+
+const respond = (all: Checks, degradation: string | null, isKnown: boolean) => {
   const checks = isKnown ? all : summarize(all)
   const failed = checks.filter((check) => !check.ok)
-  if (failed.length === 0) return Effect.succeed({ status: "ready" as const, checks })
+  if (failed.length === 0) {
+    const status = degradation === null ? "ready" as const : "degraded" as const
+    return Effect.succeed({ status, cause: isKnown ? degradation : null, checks })
+  }
   const detail = isKnown
     ? failed.map((check) => check.reason).join("; ")
     : `not ready: ${failed.map(({ name }) => name).join(", ")}; send a token to see the reasons`
@@ -126,5 +137,6 @@ export const layer = (dependencies: ReadonlyArray<Dependency>) =>
           })
           const { ofIntegration: isOwn } = Share.make(self, Result.isSuccess(listed) ? listed.success.value : [])
           const checks = yield* checkReadiness({ overview: Effect.fromResult(read), isOwn, dependencies })
-          return yield* respond(checks, (yield* CurrentCaller) !== null)
+          const degradation = Result.isSuccess(read) ? degradationOf(read.success.value) : null
+          return yield* respond(checks, degradation, (yield* CurrentCaller) !== null)
         })))

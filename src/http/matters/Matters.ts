@@ -4,10 +4,10 @@
  *
  * | where | which matters |
  * |---|---|
- * | the console (`overview/MatterViews.ts`) | all, except `starting`, `left_over` and `waiting` |
- * | `rollcall status` (`cli/terminal/StatusText.ts`) | those of processes and plugins, and of streams that are blocked, failing, paused or starting |
- * | `doctor` (`cli/doctor/FleetChecks.ts`) | those of processes |
- * | the readiness checks (`app/Readiness.ts`) | `late_sweep` |
+ * | the console (`overview/MatterViews.ts`) | all, except `starting`, `left_over` and `waiting`; `unread` and `store` as the headline |
+ * | `rollcall status` (`cli/terminal/StatusText.ts`) | those of processes and plugins, and of streams that are blocked, failing, paused or starting; `unread` first |
+ * | `doctor` (`cli/doctor/FleetChecks.ts`, `AddressCheck.ts`) | those of processes; `unread` |
+ * | readiness (`http/health/HealthHandlers.ts`, `app/Readiness.ts`) | `unread` as `degraded`; `late_sweep` |
  *
  * The streams in the metrics and in the health checks come from `StreamConditions.ts`, not from here. The alerts of Prometheus have their own
  * expressions.
@@ -27,6 +27,7 @@
  * | engine | all plugins | act | its reason says it | RollcallPluginsStopped |
  * | writes_stopped | all plugins | watch | resume the writes | RollcallPluginWritesStopped |
  * | hold | a stream | act | approve or reject it | RollcallHoldPending |
+ * | unread | more than half of the streams that are not paused | act | the cause of most of them | RollcallFeedDown |
  * | blocked | streams with the same reason | act | change the key, the permission or the connection | RollcallIntegrationBlocked |
  * | failing | streams with the same reason | act | the reason says it; every run is repeated | RollcallStreamsFailing |
  * | plugin_off | a plugin | watch | switch it on | |
@@ -121,8 +122,23 @@ export type Matter =
       /** At least one. */
       readonly streams: ReadonlyArray<Condition>
     }
+    | {
+      readonly cause: "unread"
+      readonly unread: number
+      /** How many streams should be read: all that are not paused. */
+      readonly expected: number
+      readonly message: string
+    }
     | { readonly plugin: string } & PluginCause
   )
+
+/** An outage of the store, or of most of the feed, in words: the headline of the console and of `rollcall status`. */
+export interface Headline {
+  readonly title: string
+  readonly cause: string
+  /** RFC 3339 */
+  readonly since: string | null
+}
 
 /** A relay whose oldest event waits longer is late, in ms. */
 const relayPatience = 60_000
@@ -170,9 +186,39 @@ const ofStreams = (
 const inState = (streams: ReadonlyArray<Condition>, state: Condition["state"]) =>
   streams.filter((one) => one.state === state)
 
+/** The start of the message of a request that an open circuit did not send; the cause is the failure that opened the circuit. */
+const circuitOpen = /^circuit open after \d+ failures in a row; last failure: /
+/** Why a stream is not read. */
+export const causeOf = ({ message }: Pick<Condition, "message">): string => (message ?? "").replace(circuitOpen, "")
+
+const byCause = (streams: ReadonlyArray<Condition>) => [...Map.groupBy(streams, causeOf).entries()]
+
 const unreadMatters = (streams: ReadonlyArray<Condition>, state: "blocked" | "failing"): ReadonlyArray<Matter> =>
-  [...Map.groupBy(inState(streams, state), ({ message }) => message).values()]
-    .flatMap((some) => ofStreams(state, "act", some, sinceOf(some)))
+  byCause(inState(streams, state)).flatMap(([, some]) => ofStreams(state, "act", some, sinceOf(some)))
+
+/** Whether the streams that are not read are an outage: more than half of those that should be read. */
+export const isOutage = (unread: number, expected: number): boolean => unread > expected / 2
+
+/** When a stream was last read to the end, or since when it is not read if it never was. RFC 3339. */
+const lastReadOf = ({ since, stream: { last_poll_at, last_sweep_at } }: Condition): string | null =>
+  [last_poll_at, last_sweep_at].flatMap((time) => time ?? []).toSorted().at(-1) ?? since
+
+const outageMatters = (streams: ReadonlyArray<Condition>): ReadonlyArray<Matter> => {
+  const unread = streams.filter(({ state }) => state === "blocked" || state === "failing")
+  const expected = streams.filter(({ state }) => state !== "paused").length
+  const [most, ...others] = byCause(unread).toSorted(([, one], [, other]) => other.length - one.length)
+  if (most === undefined || !isOutage(unread.length, expected)) return []
+  const [cause, some] = most
+  // a stream that was added during the outage was never read
+  const read = unread.filter(({ stream }) => stream.phase !== "starting")
+  const since = unread.length === expected && read.length > 0
+    ? read.flatMap((one) => lastReadOf(one) ?? []).toSorted().at(-1) ?? null
+    : sinceOf(unread)
+  const message = others.length === 0
+    ? cause
+    : `${cause}; this is the cause of ${some.length} of these streams`
+  return [{ cause: "unread", severity: "act", since, unread: unread.length, expected, message }]
+}
 
 const watchedMatters = (streams: ReadonlyArray<Condition>): ReadonlyArray<Matter> => {
   const late = inState(streams, "late")
@@ -252,8 +298,31 @@ export const mattersOf = ({
   ...holds.filter(({ state }) => state === "open").map((hold) =>
     ({ cause: "hold", severity: "act", since: hold.opened_at, hold }) as const
   ),
+  ...outageMatters(streams),
   ...unreadMatters(streams, "blocked"),
   ...unreadMatters(streams, "failing"),
   ...items.flatMap((plugin) => pluginMatters(plugin, deadLetters)),
   ...watchedMatters(streams)
 ]
+
+/** Null while most of the feed is read. */
+export const headlineOf = (matters: ReadonlyArray<Matter>): Headline | null => {
+  for (const matter of matters) {
+    const { since } = matter
+    if (matter.cause === "store") {
+      const { hint, message } = matter.outage
+      return {
+        title: "The store does not answer; the page shows what was read last",
+        cause: `${message}; ${hint}`,
+        since
+      }
+    }
+    if (matter.cause === "unread") {
+      const { expected, message, unread } = matter
+      const what = unread === expected ? "Nothing has been read" : "Most streams have not been read"
+      const when = since === null ? "" : ` since ${since.slice(0, 16).replace("T", " ")} UTC`
+      return { title: `${what}${when} (${unread} of ${expected} streams)`, cause: message, since }
+    }
+  }
+  return null
+}

@@ -3,7 +3,7 @@ import type { Step, StreamRow } from "../contract/OverviewApi.ts"
 import type { PluginList } from "../contract/PluginApi.ts"
 import { formatTimeOrNull } from "../contract/Schemas.ts"
 import type { StreamView } from "../contract/StreamApi.ts"
-import { earliest, isRelayLate } from "../matters/Matters.ts"
+import { earliest, isOutage, isRelayLate } from "../matters/Matters.ts"
 
 /** Positions in the log at one moment; our clock, in ms. */
 export interface Positions {
@@ -56,6 +56,8 @@ const perSecond = (
 export const dataPath = (input: Input): ReadonlyArray<Step> => {
   const { holds, now, plugins, publishes, rows, streams, unpublishedSince } = input
   const behind = rows.filter(({ state }) => state === "late" || state === "blocked" || state === "failing")
+  const unread = behind.filter(({ state }) => state !== "late").length
+  const isUnread = isOutage(unread, rows.filter(({ state }) => state !== "paused").length)
   const pending = rows.reduce((sum, row) => sum + row.pending, 0)
   const handlers = plugins.items.flatMap(({ handlers }) => handlers)
   const unsettled = handlers.reduce((sum, { due, running, waiting }) => sum + due + running + waiting, 0)
@@ -64,7 +66,7 @@ export const dataPath = (input: Input): ReadonlyArray<Step> => {
   return [
     {
       step: "source",
-      state: behind.length > 0 ? "late" : "ok",
+      state: isUnread ? "stopped" : behind.length > 0 ? "late" : "ok",
       rate: readRate(streams, now.at),
       waiting: behind.length,
       oldest_at: earliest(behind.map(({ since }) => since)),

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { streamView } from "../../../test/support/http/StreamViews.ts"
 import type { HoldView } from "../contract/HoldApi.ts"
 import type { StreamView } from "../contract/StreamApi.ts"
-import { type Installation, mattersOf } from "../matters/Matters.ts"
+import { headlineOf, type Installation, mattersOf } from "../matters/Matters.ts"
 import { type Condition, conditionOf, defaultIntervals } from "../matters/StreamConditions.ts"
 import { viewsOf } from "./MatterViews.ts"
 
@@ -86,6 +86,19 @@ describe("what needs attention", () => {
     ])
   })
 
+  it("begins with what affects most streams, although it is the newest", () => {
+    const failing = (integration: string) =>
+      row(integration, { failing: { count: 1, message: "no answer", since: at(1) } })
+    assert.deepStrictEqual(
+      titles({ holds: [hold], streams: [blocked("a:1", "key", 90), failing("b:1"), failing("c:1")] }),
+      [
+        "2 streams failing",
+        "1 stream blocked",
+        "12 changes of ats.tag held back: deletes"
+      ]
+    )
+  })
+
   it("is a relay whose oldest event waits for a minute, but not one that is only a moment behind", () => {
     const relay = (seconds: number) => ({ waiting: 7, oldestAt: now - seconds * 1_000, now })
     assert.deepStrictEqual(titles({ relay: relay(59) }), [])
@@ -150,5 +163,39 @@ describe("what needs attention", () => {
       "Deliveries of webhook wait for the API in 1 integration",
       "An operator has stopped the writes of all plugins"
     ])
+  })
+})
+
+describe("the headline", () => {
+  const failing = (integration: string, message: string, minutes: number, change: Partial<StreamView> = {}) =>
+    row(integration, { failing: { count: 1, message, since: at(minutes) }, last_poll_at: at(minutes), ...change })
+  const of = (...streams: ReadonlyArray<Condition>) => headlineOf(mattersOf({ streams }))
+
+  it("is absent while half of the streams that should be read are read", () => {
+    assert.isNull(of(failing("a:1", "no answer", 5), row("b:1"), row("c:1", { paused: true })))
+  })
+
+  it("says since when nothing was read, and takes an open circuit for the failure that opened it", () => {
+    const circuit = "circuit open after 10 failures in a row; last failure: no answer"
+    const neverRead = failing("c:1", circuit, 2, { phase: "starting", last_poll_at: null })
+    assert.deepStrictEqual(
+      of(failing("a:1", circuit, 9), failing("b:1", "no answer", 5), neverRead, row("d:1", { paused: true })),
+      {
+        title: "Nothing has been read since 2026-03-01 11:55 UTC (3 of 3 streams)",
+        cause: "no answer",
+        since: at(5)
+      }
+    )
+  })
+
+  it("says which cause most of the streams have, and since when the first of them is not read", () => {
+    assert.deepStrictEqual(
+      of(failing("a:1", "no answer", 5), failing("b:1", "no answer", 4), blocked("c:1", "key", 90), row("d:1")),
+      {
+        title: "Most streams have not been read since 2026-03-01 10:30 UTC (3 of 4 streams)",
+        cause: "no answer; this is the cause of 2 of these streams",
+        since: at(90)
+      }
+    )
   })
 })

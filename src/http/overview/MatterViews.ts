@@ -5,7 +5,7 @@
  * - Some reasons and messages come from plugins and from the API. They are masked before they are stored   (I11).
  */
 import type { Matter as MatterView } from "../contract/OverviewApi.ts"
-import type { Matter } from "../matters/Matters.ts"
+import { causeOf, type Matter } from "../matters/Matters.ts"
 import type { Condition } from "../matters/StreamConditions.ts"
 
 type Scope = Pick<MatterView, "integrations" | "integration_count" | "stream_count">
@@ -63,6 +63,7 @@ const quarantineDetail =
 const ofStreams = ({ cause, streams: conditions }: StreamMatter): Shown | null => {
   const streams = conditions.map(({ stream }) => stream)
   const [{ lateSweep = null, message = null } = {}] = conditions
+  const why = causeOf({ message })
   const several = count(streams.length, "stream")
   const place = (search: string) => ({
     ...scopeOf(streams),
@@ -74,7 +75,7 @@ const ofStreams = ({ cause, streams: conditions }: StreamMatter): Shown | null =
       return null
     case "blocked":
     case "failing":
-      return shown(cause, `${cause}/${message}`, `${several} ${cause}`, short(message), place(query({ state: cause })))
+      return shown(cause, `${cause}/${why}`, `${several} ${cause}`, short(why), place(query({ state: cause })))
     case "late":
       return shown(
         "late",
@@ -158,6 +159,9 @@ const shownOf = (matter: Matter): Shown | null => {
   if ("plugin" in matter) return ofPlugin(matter)
   if ("streams" in matter) return ofStreams(matter)
   switch (matter.cause) {
+    // it is the headline, and its causes are matters too
+    case "unread":
+      return null
     case "store": {
       const { hint, message } = matter.outage
       return shown("store", "store", "The store does not answer", `${message}; ${hint}`, processes)
@@ -214,6 +218,10 @@ const first: ReadonlySet<Matter["cause"]> = new Set(["store", "disk", "silent", 
 
 const rankOf = ({ cause, severity }: Matter): number => (severity === "act" ? 0 : 2) + (first.has(cause) ? 0 : 1)
 
+/** How many streams are not read because of the matter. */
+const impactOf = (matter: Matter): number =>
+  matter.cause === "blocked" || matter.cause === "failing" ? matter.streams.length : 0
+
 /** The matter that has lasted longest comes first; a matter without a time comes last. */
 const byTime = (one: Matter, other: Matter): number => {
   if (first.has(one.cause) || one.since === other.since) return 0
@@ -230,9 +238,9 @@ const withoutRepeated = (matters: ReadonlyArray<Matter>): ReadonlyArray<Matter> 
 }
 
 export const viewsOf = (matters: ReadonlyArray<Matter>): ReadonlyArray<MatterView> =>
-  withoutRepeated(matters).toSorted((one, other) => rankOf(one) - rankOf(other) || byTime(one, other)).flatMap(
-    (matter) => {
-      const found = shownOf(matter)
-      return found === null ? [] : [{ ...found, severity: matter.severity, since: matter.since }]
-    }
-  )
+  withoutRepeated(matters).toSorted((one, other) =>
+    rankOf(one) - rankOf(other) || impactOf(other) - impactOf(one) || byTime(one, other)
+  ).flatMap((matter) => {
+    const found = shownOf(matter)
+    return found === null ? [] : [{ ...found, severity: matter.severity, since: matter.since }]
+  })

@@ -10,10 +10,10 @@ import type { FleetProcess } from "../../store/Processes.ts"
 import { Store } from "../../store/Store.ts"
 import type { OverviewView, StreamRow } from "../contract/OverviewApi.ts"
 import type { PluginList } from "../contract/PluginApi.ts"
-import { mattersOf, type OldestDeadLetter } from "../matters/Matters.ts"
+import { headlineOf, mattersOf, type OldestDeadLetter } from "../matters/Matters.ts"
 import { conditionBy } from "../matters/StreamConditions.ts"
 import { diskSpaceOf } from "../status/DiskSpace.ts"
-import { outageText, type StoreOverview } from "../status/StoreOverview.ts"
+import type { StoreOverview } from "../status/StoreOverview.ts"
 import { dataPath, type Positions } from "./DataPath.ts"
 import { viewsOf } from "./MatterViews.ts"
 import { rowOf } from "./StreamRows.ts"
@@ -127,6 +127,7 @@ const sampleOf = ({ freshness, path, streams }: OverviewView, { at, overview, pl
     deadLetters: handlers.reduce((sum, { dead }) => sum + dead, 0),
     late: streams.late,
     blocked: streams.blocked,
+    failing: streams.failing,
     holds: overview.holds.length
   }
 }
@@ -168,12 +169,11 @@ export const make = ({ folder, publishes }: Options) => {
         published: log.published,
         dispatched: dispatchedOf(plugins, log.newestPosition)
       }
-      const matters = viewsOf(
-        mattersOf({ outage, streams: conditions, holds, plugins, deadLetters, processes, relay, disk })
-      )
+      const all = mattersOf({ outage, streams: conditions, holds, plugins, deadLetters, processes, relay, disk })
+      const matters = viewsOf(all)
       const view: OverviewView = {
         as_of: formatTime(at),
-        outage: outageText(outage),
+        outage: headlineOf(all),
         matters: matters.slice(0, mostMatters),
         omitted: Math.max(0, matters.length - mostMatters),
         path: dataPath({

@@ -63,6 +63,21 @@ describe("readiness", () => {
     }
   )
 
+  served(
+    "is given, but degraded, while the API does not answer, and names the cause only to a caller with a token",
+    function*() {
+      yield* stream({ phase: "live", failing: { count: 3, message: "no answer", since: 0 } })
+      const open = yield* ask("/health/ready")
+      assert.deepStrictEqual([open.status, open.body.status, open.body.cause], [200, "degraded", null])
+      const known = yield* ask("/health/ready", { authorization: "Bearer letmein" })
+      assert.strictEqual(
+        known.body.cause,
+        "Nothing has been read since 1970-01-01 00:00 UTC (1 of 1 streams): no answer"
+      )
+    },
+    { token: "letmein" }
+  )
+
   it.live("shows only the status of each part to a caller without a token (I11)", () =>
     Effect.gen(function*() {
       yield* stream({ failing: { count: 3, message: "status 500 · anna schmidt", since: 0 } })

@@ -65,7 +65,7 @@ const hostilities: ReadonlyArray<{
   {
     name: "sends a megabyte of headers",
     answer: (response) => response.writeHead(200, { ...type, "x-large": "x".repeat(mebibyte) }).end(page),
-    expected: "the connection failed (HPE_HEADER_OVERFLOW)"
+    expected: "the API does not answer: the connection failed (HPE_HEADER_OVERFLOW)"
   },
   {
     name: "compresses a gibibyte into a megabyte",
@@ -110,7 +110,7 @@ const hostilities: ReadonlyArray<{
   {
     name: "closes every connection",
     answer: (response) => response.socket?.resetAndDestroy(),
-    expected: "the connection failed (ECONNRESET)"
+    expected: "the API does not answer: the connection failed (ECONNRESET)"
   }
 ]
 

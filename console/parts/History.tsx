@@ -41,7 +41,7 @@ const Plots = (history: History) => {
     })
   })
   const last = history.samples.at(-1)
-  const count = (value: number | null | undefined): string => number(value ?? 0)
+  const count = (value: number | undefined): string => number(value ?? 0)
   const shown = (value: number | null | undefined): string => value == null ? "not known" : duration(value)
   const plots: ReadonlyArray<Omit<PlotProps, "times"> & { readonly title: string }> = [
     {

@@ -115,8 +115,7 @@ export interface HistorySample {
   /** Streams. */
   readonly late: number
   readonly blocked: number
-  /** Absent in samples of earlier versions. */
-  readonly failing?: number
+  readonly failing: number
   /** Open holds. */
   readonly holds: number
 }

@@ -70,6 +70,7 @@ const sampleAt = (at: number): HistorySample => ({
   deadLetters: 1,
   late: 0,
   blocked: 2,
+  failing: 0,
   holds: 1
 })
 

@@ -143,7 +143,7 @@ const Sample = Schema.Struct({
   dead_letters: Schema.Int,
   late: Schema.Int,
   blocked: Schema.Int,
-  failing: Schema.NullOr(Schema.Int).annotate({ description: "null in samples of earlier versions" }),
+  failing: Schema.Int,
   holds: Schema.Int
 }).annotate({ identifier: "Sample" })
 export type SampleView = typeof Sample.Type

@@ -57,9 +57,8 @@ export const layer = HttpApiBuilder.group(Api, "overview", (handlers) =>
         const samples = yield* history(Math.max(since ?? 0, now - historySlots * historyInterval))
         return {
           interval_seconds: historyInterval / 1000,
-          samples: samples.map(({ at, failing, median, p95, worst, ...sample }) => ({
+          samples: samples.map(({ at, median, p95, worst, ...sample }) => ({
             ...sample,
-            failing: orNull(failing),
             at: formatTime(at),
             median_seconds: orNull(median),
             p95_seconds: orNull(p95),

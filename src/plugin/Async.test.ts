@@ -6,7 +6,7 @@ import * as Plugin from "./Plugin.ts"
 
 const config = Config.all({ hris: Config.String("HRIS") })
 
-const welcome = Plugin.make("welcome", { config })
+const welcome = Plugin.make("welcome", { needs: { writes: ["addTag", "createEmployee"] }, config })
   .on(
     "ats.application.hired",
     {},
@@ -64,7 +64,7 @@ export const refused = () => [
         await Promise.resolve(event.after.name)
       })
     ),
-  Plugin.make("x", { config })
+  Plugin.make("x", { needs: { writes: ["addTag"] }, config })
     .on(
       "ats.tag.created",
       {},
@@ -117,7 +117,7 @@ describe("a handler as an async function", () => {
   })
 
   it("a write inside a step is keyed by the step, so an equal write outside the step is sent separately", async () => {
-    const plugin = Plugin.make("nested").on(
+    const plugin = Plugin.make("nested", { needs: { writes: ["addResultLink"] } }).on(
       "ats.tag.created",
       {},
       Plugin.async(async (event, { api, journal }) => {
@@ -146,7 +146,7 @@ describe("a handler as an async function", () => {
 
   it("can catch the failure of a capability", async () => {
     const seen: Array<string> = []
-    const plugin = Plugin.make("catching").on(
+    const plugin = Plugin.make("catching", { needs: { writes: ["createEmployee"] } }).on(
       "ats.tag.created",
       {},
       Plugin.async(async (_, { api }) => {
@@ -169,7 +169,7 @@ describe("a handler as an async function", () => {
     const held = new Promise<void>((resolve) => {
       release = resolve
     })
-    const plugin = Plugin.make("late").on(
+    const plugin = Plugin.make("late", { needs: { writes: ["addTag"] } }).on(
       "ats.tag.created",
       { timeout: "10 seconds", attempts: 1 },
       Plugin.async(async (event, { api, signal }) => {
@@ -190,7 +190,10 @@ describe("a handler as an async function", () => {
 describe("a call that an async function does not await", () => {
   type Handle = Parameters<typeof Plugin.async<Plugin.EventOf<"ats.tag.created">, {}>>[0]
   const plugin = (handle: Handle, options = {}) =>
-    Plugin.make("hasty").on("ats.tag.created", { attempts: 2, ...options }, Plugin.async(handle))
+    Plugin.make("hasty", { needs: { writes: ["addTag", "removeTag"] } }).on("ats.tag.created", {
+      attempts: 2,
+      ...options
+    }, Plugin.async(handle))
   const refused = { faults: [{ on: "addTag", fail: "Forbidden", times: 9 }] } as const
   const tagged = { tag: { name: "x" } }
 

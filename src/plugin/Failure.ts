@@ -48,6 +48,8 @@ export class Blocked extends Schema.TaggedError<Blocked>()("Blocked", {
 export const Refusal = Schema.Literals([
   // nothing was sent, because the request itself is invalid
   "Invalid",
+  // nothing was sent, because the plugin does not declare the write in `needs`
+  "Undeclared",
   "ApplicationAlreadyExists",
   "EmployeeAlreadyExists",
   "JobClosed",

@@ -69,13 +69,14 @@ export { addressFault, send } from "./Send.ts"
 export type { CombinedSettings, Settings, Values } from "./Settings.ts"
 
 export interface Needs {
+  /** The writes that the plugin makes. Any other write fails without being sent. */
   readonly writes?: ReadonlyArray<WriteName>
   readonly reads?: ReadonlyArray<ReadName>
 }
 
 export interface Definition<C> {
   readonly config?: Config.Config<C>
-  /** The writes and reads that the plugin uses; `rollcall doctor` checks the permissions for them. */
+  /** The writes and reads that the plugin uses. `rollcall doctor` checks the permissions for the reads, and names those for the writes. */
   readonly needs?: Needs
   /** Maximum writes per hour in one integration; 1,000 by default. Further writes wait. */
   readonly writesPerHour?: number

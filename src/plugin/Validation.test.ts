@@ -219,7 +219,7 @@ describe("a handler in plain JavaScript", () => {
   const tag = Testing.event("ats.tag.created", {})
 
   it("is an async function that receives the capabilities and the configuration", async () => {
-    const plugin = make("plain", { config: Config.all({ name: Config.String("NAME") }) })
+    const plugin = make("plain", { config: Config.all({ name: Config.String("NAME") }), needs: { writes: ["addTag"] } })
       .on("ats.tag.created", {}, async (event: any, { api }: any, { name }: any) => {
         await api.addTag(event.recordId, { tag: { name } })
       })

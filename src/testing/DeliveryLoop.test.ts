@@ -22,7 +22,7 @@ describe("a delivery in the test kit", () => {
 
   it("a failed batch is halved until the failing event is alone, and the halves do not repeat its writes (L7)", async () => {
     const sizes: Array<number> = []
-    const plugin = Plugin.make("batches").batch(
+    const plugin = Plugin.make("batches", { needs: { writes: ["addResultLink"] } }).batch(
       "ats.tag.created",
       { size: 4, within: "1 minute" },
       Effect.fnUntraced(function*(events) {
@@ -69,7 +69,7 @@ describe("a delivery in the test kit", () => {
 
   it("events that are delivered again in other batches repeat no step and no write (L4)", async () => {
     const steps: Array<string> = []
-    const plugin = Plugin.make("batches").batch(
+    const plugin = Plugin.make("batches", { needs: { writes: ["addResultLink"] } }).batch(
       "ats.application.hired",
       { size: 4, within: "1 minute" },
       (events) =>
@@ -109,7 +109,7 @@ describe("a delivery in the test kit", () => {
 
   it("a tick is due at a multiple of its interval, after the previous one, and repeats its steps and writes (L6)", async () => {
     const due: Array<string> = []
-    const plugin = Plugin.make("digests").every(
+    const plugin = Plugin.make("digests", { needs: { writes: ["addResultLink"] } }).every(
       "6 hours",
       { as: "digest" },
       Effect.fnUntraced(function*({ scheduledAt }) {

@@ -13,7 +13,10 @@ const Employee = Schema.Struct({ id: Schema.NullOr(Schema.String) })
 const config = Config.all({ hris: Config.String("HRIS") })
 
 /** Creates one employee per application, links it, and tags the candidate. */
-const unconfigured = Plugin.make("welcome", { config }).on(
+const unconfigured = Plugin.make("welcome", {
+  config,
+  needs: { writes: ["createEmployee", "addResultLink", "addTag"] }
+}).on(
   "ats.application.hired",
   {},
   Effect.fnUntraced(function*(event, { hris }) {
@@ -114,7 +117,7 @@ describe("rollcall/testing", () => {
   })
 
   it("shows a write twice if it is wrongly declared repeatable", async () => {
-    const careless = Plugin.make("careless").on(
+    const careless = Plugin.make("careless", { needs: { writes: ["addResultLink"] } }).on(
       "ats.tag.created",
       {},
       Effect.fnUntraced(function*(event) {
@@ -128,7 +131,7 @@ describe("rollcall/testing", () => {
 
   it("fails calls as set by the test, and retries by the rules of the service in virtual time", async () => {
     const seen: Array<number> = []
-    const plugin = Plugin.make("tags").on(
+    const plugin = Plugin.make("tags", { needs: { writes: ["addTag"] } }).on(
       "ats.tag.created",
       { attempts: 3, retry: { first: "1 minute" } },
       Effect.fnUntraced(function*(event) {
@@ -164,8 +167,20 @@ describe("rollcall/testing", () => {
     )
   })
 
+  it("rejects a write that the plugin does not declare, and shows the line that declares it", async () => {
+    const plugin = Plugin.make("hasty").on(
+      "ats.tag.created",
+      {},
+      ({ recordId }) => Effect.flatMap(Plugin.Api, (api) => api.addTag(recordId, { tag: { name: "x" } }))
+    )
+    const { failure, writes } = await Testing.make(plugin).deliver(Testing.event("ats.tag.created", {}))
+    assert.deepStrictEqual(writes, [])
+    assert.ok(failure?._tag === "Permanent" && failure.refusal === "Undeclared")
+    assert.include(failure.message, `write needs: { writes: ["addTag"] } in its definition`)
+  })
+
   it("rejects an invalid write with all its faults", async () => {
-    const plugin = Plugin.make("invalid").on(
+    const plugin = Plugin.make("invalid", { needs: { writes: ["createEmployee"] } }).on(
       "ats.tag.created",
       {},
       Effect.fnUntraced(function*(event) {
@@ -185,7 +200,7 @@ describe("rollcall/testing", () => {
   })
 
   it("writes over the hourly budget of the plugin in an integration wait for the next hour, as in the service", async () => {
-    const limited = Plugin.make("limited", { writesPerHour: 2 }).batch(
+    const limited = Plugin.make("limited", { needs: { writes: ["addTag"] }, writesPerHour: 2 }).batch(
       "ats.tag.created",
       { size: 10, within: "1 minute" },
       Effect.fnUntraced(function*(events) {
@@ -210,7 +225,7 @@ describe("rollcall/testing", () => {
   })
 
   it("an interview of unknown outcome is sent again if the API shows another time, and not otherwise (L5)", async () => {
-    const plugin = Plugin.make("mover").on(
+    const plugin = Plugin.make("mover", { needs: { writes: ["updateInterview"] } }).on(
       "ats.application.hired",
       {},
       Effect.fnUntraced(function*({ recordId }) {
@@ -227,7 +242,7 @@ describe("rollcall/testing", () => {
   })
 
   it("a retry inside the handler does not repeat a write", async () => {
-    const plugin = Plugin.make("impatient").on(
+    const plugin = Plugin.make("impatient", { needs: { writes: ["addTag"] } }).on(
       "ats.tag.created",
       {},
       Effect.fnUntraced(function*(event) {
@@ -241,7 +256,7 @@ describe("rollcall/testing", () => {
   })
 
   it("sends two equal writes of one attempt twice, and repeats neither in the next attempt", async () => {
-    const plugin = Plugin.make("twice").on(
+    const plugin = Plugin.make("twice", { needs: { writes: ["addTag", "addResultLink"] } }).on(
       "ats.tag.created",
       {},
       Effect.fnUntraced(function*(event) {
@@ -324,7 +339,7 @@ describe("rollcall/testing", () => {
     const held = new Promise<void>((resolve) => {
       release = resolve
     })
-    const plugin = Plugin.make("stubborn").on(
+    const plugin = Plugin.make("stubborn", { needs: { writes: ["addTag"] } }).on(
       "ats.application.hired",
       { attempts: 1 },
       (event) =>

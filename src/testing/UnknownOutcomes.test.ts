@@ -35,7 +35,7 @@ const recordsFor = (write: WriteName): ReadonlyArray<readonly [Model, typeof app
 }
 
 const pluginOf = (write: WriteName) =>
-  Plugin.make("one").on(
+  Plugin.make("one", { needs: { writes: [write] } }).on(
     "ats.application.updated",
     {},
     Effect.fnUntraced(function*() {

@@ -15,7 +15,7 @@ const linker = (
 ) => {
   const runs: Array<string> = []
   const posted: Array<string> = []
-  const plugin = Plugin.make("linker").batch(
+  const plugin = Plugin.make("linker", { needs: { writes: ["addResultLink"] } }).batch(
     trigger,
     { as: "links", size, within: "1 minute", onDeadLetter: "skip" },
     (events) =>

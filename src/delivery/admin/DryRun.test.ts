@@ -16,24 +16,28 @@ const hired = "ats.application.hired"
 const tag = (name: string) => Effect.flatMap(Plugin.Api, (api) => api.addTag("c1", { tag: { name } }))
 
 /** Uses every kind of write. */
-const busy = Plugin.make("busy").on(hired, {}, (event) =>
-  Effect.gen(function*() {
-    const api = yield* Plugin.Api
-    yield* api.live("ats.application", event.recordId)
-    yield* Plugin.Records.get("ats.application", event.recordId)
-    yield* api.addTag("c1", { tag: { name: "hired" } })
-    yield* Plugin.Journal.once("twice", Schema.Json, tag("in a step"))
-    yield* Plugin.Journal.oncePerRecord("ever", Schema.Json, Effect.as(tag("for ever"), null))
-    const hris = api.for("workday:acme")
-    yield* hris.createEmployee({ properties: {} })
-    const client = yield* HttpClient.HttpClient
-    yield* Effect.orDie(client.get("https://hooks.example/state"))
-    const request = HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post("https://hooks.example/in?key=s3cret"), {
-      id: event.id
+const busy = Plugin.make("busy", { needs: { writes: ["addTag", "createEmployee"] } }).on(
+  hired,
+  {},
+  (event) =>
+    Effect.gen(function*() {
+      const api = yield* Plugin.Api
+      yield* api.live("ats.application", event.recordId)
+      yield* Plugin.Records.get("ats.application", event.recordId)
+      yield* api.addTag("c1", { tag: { name: "hired" } })
+      yield* Plugin.Journal.once("twice", Schema.Json, tag("in a step"))
+      yield* Plugin.Journal.oncePerRecord("ever", Schema.Json, Effect.as(tag("for ever"), null))
+      const hris = api.for("workday:acme")
+      yield* hris.createEmployee({ properties: {} })
+      const client = yield* HttpClient.HttpClient
+      yield* Effect.orDie(client.get("https://hooks.example/state"))
+      const request = HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post("https://hooks.example/in?key=s3cret"), {
+        id: event.id
+      })
+      yield* Effect.orDie(client.execute(request))
+      yield* Effect.orDie(client.execute(HttpClientRequest.delete("https://hooks.example/in")))
     })
-    yield* Effect.orDie(client.execute(request))
-    yield* Effect.orDie(client.execute(HttpClientRequest.delete("https://hooks.example/in")))
-  }))
+)
 
 /** The switch of the plugin. It is off, so all requests come from the dry run. */
 const off = (name: string) => ({ _tag: "Plugin", plugin: name, integration: null }) as const
@@ -105,10 +109,15 @@ describe("a dry run", () => {
       assert.deepStrictEqual(yield* rig.deliveries.deadLetters({ limit: 10 }), [])
     }).pipe(Effect.scoped))
 
-  it.effect("a dry run reports how a handler would fail: an invalid request, a permanent failure, a defect", () =>
+  it.effect("a dry run reports how a handler would fail: an undeclared write, an invalid request, a permanent failure, a defect", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make
-      const failing = Plugin.make("failing")
+      const failing = Plugin.make("failing", { needs: { writes: ["addTag"] } })
+        .on(
+          hired,
+          { as: "undeclared" },
+          () => Effect.flatMap(Plugin.Api, (api) => api.removeTag("c1", { tag: { name: "x" } }))
+        )
         .on(hired, { as: "wrong" }, () => tag(7 as unknown as string))
         .on(hired, { as: "permanent" }, () => new Plugin.Permanent({ message: "no such place" }))
         .on(hired, { as: "mistaken" }, () => Effect.die(new RangeError("of a s3cret")))
@@ -121,6 +130,7 @@ describe("a dry run", () => {
           plugins.dryRun({ plugin: "failing", handler, fresh: false, limit: 1 }),
           ({ results: [first] }) => first?.failure ?? null
         )
+      assert.strictEqual((yield* failureOf("undeclared"))?.refusal, "Undeclared")
       const wrong = yield* failureOf("wrong")
       assert.deepStrictEqual([wrong?.reason, wrong?.refusal, wrong?.faults[0]?.path], [
         "Permanent",
@@ -138,7 +148,8 @@ describe("a dry run", () => {
     Effect.gen(function*() {
       const rig = yield* Rig.make
       const ever = Plugin.Journal.oncePerRecord("ever", Schema.Json, Effect.as(tag("for ever"), null))
-      const tagger = Plugin.make("tagger").on(hired, {}, () => Effect.andThen(tag("hired"), ever))
+      const tagger = Plugin.make("tagger", { needs: { writes: ["addTag"] } })
+        .on(hired, {}, () => Effect.andThen(tag("hired"), ever))
         .with({ from: "oldest" })
       const { delivery, plugins } = yield* rig.start([tagger])
       yield* rig.hire("a")

@@ -55,7 +55,7 @@ const discard = Effect.fnUntraced(function*(rig: Rig) {
 /** A plugin that creates an employee for each hire, once per record or once per event, and links to it. */
 const hiring = (oncePerRecord: boolean, bodyOf: () => string = () => "same") => {
   const links: Array<unknown> = []
-  const plugin = Plugin.make("welcome").on(
+  const plugin = Plugin.make("welcome", { needs: { writes: ["createEmployee", "addResultLink"] } }).on(
     "ats.application.hired",
     {},
     Effect.fnUntraced(function*({ recordId }) {
@@ -188,7 +188,7 @@ describe("an unknown outcome", () => {
             ? unknownOutcome
             : Effect.succeed({})
         })
-      const plugin = Plugin.make("p").batch(
+      const plugin = Plugin.make("p", { needs: { writes: ["addResultLink"] } }).batch(
         "ats.application.created",
         { size: 4, within: "1 minute" },
         (events) =>
@@ -221,7 +221,7 @@ describe("an unknown outcome", () => {
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = (_, count) => count === 1 ? unknownOutcome : Effect.succeed({})
-      const plugin = Plugin.make("p").every("1 day", { as: "daily" }, () =>
+      const plugin = Plugin.make("p", { needs: { writes: ["addResultLink"] } }).every("1 day", { as: "daily" }, () =>
         Effect.flatMap(Plugin.Api, (api) =>
           api.addResultLink("a1", link)))
       yield* rig.start([plugin.with({ others: false, integrations: { [acme]: true } })])
@@ -271,11 +271,15 @@ describe("an unknown outcome", () => {
       rig.script.answer = () => unknownOutcome
       const seen: Array<unknown> = []
       const candidate = { first_name: "Ada", last_name: "Lovelace", email_address: "ada@example.org" }
-      const plugin = Plugin.make("p").on("ats.application.hired", {}, () =>
-        Effect.gen(function*() {
-          const api = yield* Plugin.Api
-          seen.push(yield* api.createApplication("j1", { candidate }, { onUnknown: "deadLetter" }))
-        }))
+      const plugin = Plugin.make("p", { needs: { writes: ["createApplication"] } }).on(
+        "ats.application.hired",
+        {},
+        () =>
+          Effect.gen(function*() {
+            const api = yield* Plugin.Api
+            seen.push(yield* api.createApplication("j1", { candidate }, { onUnknown: "deadLetter" }))
+          })
+      )
       yield* rig.start([plugin])
       yield* rig.hire("a1")
       yield* died(rig)
@@ -299,16 +303,20 @@ describe("an unknown outcome", () => {
           const rig = yield* make
           rig.script.answer = () => unknownOutcome
           const { body, params } = writeExamples[write]
-          const plugin = Plugin.make("p").on("ats.application.created", {}, () =>
-            Effect.flatMap(Plugin.Api, (api) => {
-              const call: (...given: ReadonlyArray<never>) => Effect.Effect<unknown, Plugin.HandlerError> = api[write]
-              const given: ReadonlyArray<unknown> = [
-                ...Object.values(params),
-                ...(write === "deactivateCourse" ? [] : [body]),
-                { onUnknown: "deadLetter" }
-              ]
-              return call(...given as ReadonlyArray<never>)
-            }))
+          const plugin = Plugin.make("p", { needs: { writes: [write] } }).on(
+            "ats.application.created",
+            {},
+            () =>
+              Effect.flatMap(Plugin.Api, (api) => {
+                const call: (...given: ReadonlyArray<never>) => Effect.Effect<unknown, Plugin.HandlerError> = api[write]
+                const given: ReadonlyArray<unknown> = [
+                  ...Object.values(params),
+                  ...(write === "deactivateCourse" ? [] : [body]),
+                  { onUnknown: "deadLetter" }
+                ]
+                return call(...given as ReadonlyArray<never>)
+              })
+          )
           yield* rig.start([plugin])
           yield* rig.append("a1")
           yield* died(rig)

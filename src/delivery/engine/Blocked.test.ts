@@ -22,7 +22,7 @@ const accepting = () => Effect.succeed({})
 type Call = (api: Plugin.Api["Service"]) => Effect.Effect<unknown, Plugin.HandlerError>
 
 const tagging = (options: Plugin.HandlerOptions = {}) =>
-  Plugin.make("tags").on(
+  Plugin.make("tags", { needs: { writes: ["addTag"] } }).on(
     created,
     options,
     ({ recordId }) => Effect.flatMap(Plugin.Api, (api) => api.addTag(recordId, tag))
@@ -68,7 +68,7 @@ describe("while the API accepts no requests", () => {
       ]
       const { requests, source } = answering(() => answers[Math.min(requests(), 4) - 1]!)
       const rig = yield* makeWith({ source })
-      const plugin = Plugin.make("links").on(
+      const plugin = Plugin.make("links", { needs: { writes: ["addResultLink"] } }).on(
         created,
         { attempts: 1 },
         ({ recordId }) =>
@@ -103,7 +103,8 @@ describe("while the API accepts no requests", () => {
         const empty = JSON.stringify({ status: "success", data })
         const { requests, source } = answering(() => isOpen ? [200, empty] : [status, page])
         const rig = yield* makeWith({ source })
-        const plugin = Plugin.make("p").on(created, { attempts: 1 }, () => Effect.flatMap(Plugin.Api, call))
+        const plugin = Plugin.make("p", { needs: { writes: ["replacePackages", "addResultLink"] } })
+          .on(created, { attempts: 1 }, () => Effect.flatMap(Plugin.Api, call))
         const { plugins } = yield* rig.start([plugin])
         yield* rig.append("a1")
         yield* pass(1_200, 5)
@@ -181,7 +182,7 @@ describe("while the API accepts no requests", () => {
     Effect.gen(function*() {
       const rig = yield* make
       const { received, note } = recorder()
-      const plugin = Plugin.make("p").onAny(
+      const plugin = Plugin.make("p", { needs: { writes: ["addTag"] } }).onAny(
         [created, "ats.application.updated"],
         { as: "all", attempts: 1 },
         ({ recordId, version }) =>
@@ -248,7 +249,7 @@ describe("while the API accepts no requests", () => {
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = refusing(broken)
-      const plugin = Plugin.make("p", { writesPerHour: 1 }).on(
+      const plugin = Plugin.make("p", { needs: { writes: ["addTag"] }, writesPerHour: 1 }).on(
         created,
         {},
         ({ recordId }) => Effect.flatMap(Plugin.Api, (api) => api.addTag(recordId, tag))
@@ -268,7 +269,7 @@ describe("while the API accepts no requests", () => {
       const rig = yield* make
       const { received, note } = recorder()
       rig.script.answer = refusing(broken)
-      const plugin = Plugin.make("p").batch(
+      const plugin = Plugin.make("p", { needs: { writes: ["addTag"] } }).batch(
         created,
         { size: 2, within: "1 second" },
         (events) =>
@@ -296,7 +297,10 @@ describe("while the API accepts no requests", () => {
       const rig = yield* make
       const { received, note } = recorder()
       rig.script.answer = refusing(revoked)
-      const plugin = Plugin.make("p").with({ others: false, integrations: { [acme]: true } }).every(
+      const plugin = Plugin.make("p", { needs: { writes: ["addTag"] } }).with({
+        others: false,
+        integrations: { [acme]: true }
+      }).every(
         "1 hour",
         { as: "hourly" },
         ({ scheduledAt }) =>

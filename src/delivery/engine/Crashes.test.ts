@@ -86,7 +86,7 @@ describe("deliveries that end their process", () => {
         Effect.gen(function*() {
           const handler = recordingHandler(new Set())
           let lives = 0
-          const plugin = Plugin.make("p")
+          const plugin = Plugin.make("p", { needs: { writes: ["addResultLink"] } })
             .on("ats.application.created", {}, ({ recordId }) =>
               Effect.gen(function*() {
                 if (lives <= isolateAfterCrashes) return yield* Effect.never

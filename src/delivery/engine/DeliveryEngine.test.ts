@@ -309,7 +309,7 @@ describe("running attempts", () => {
       const rig = yield* make
       const answer = yield* Deferred.make<unknown>()
       rig.script.answer = () => Deferred.await(answer)
-      const writing = Plugin.make("p").on(
+      const writing = Plugin.make("p", { needs: { writes: ["addResultLink"] } }).on(
         trigger,
         {},
         ({ recordId }) =>
@@ -360,7 +360,7 @@ describe("running attempts", () => {
       const frozen = yield* Deferred.make<void>()
       const messages: Array<string> = []
       const writing = (wait: Effect.Effect<void>) =>
-        Plugin.make("p").on(trigger, {}, ({ recordId }) =>
+        Plugin.make("p", { needs: { writes: ["addTag"] } }).on(trigger, {}, ({ recordId }) =>
           Effect.gen(function*() {
             yield* wait
             const api = yield* Plugin.Api

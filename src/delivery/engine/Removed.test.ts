@@ -12,11 +12,15 @@ const link = { label: "Result", url: "https://x.example" }
 const beta = "lever:beta"
 
 /** A plugin that writes to another integration than that of the event. */
-const crossing = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
-  Effect.gen(function*() {
-    const api = yield* Plugin.Api.for(beta)
-    yield* api.addResultLink(recordId, link)
-  }))
+const crossing = Plugin.make("p", { needs: { writes: ["addResultLink"] } }).on(
+  trigger,
+  {},
+  ({ recordId }) =>
+    Effect.gen(function*() {
+      const api = yield* Plugin.Api.for(beta)
+      yield* api.addResultLink(recordId, link)
+    })
+)
 
 /** An event of `acme` that was not delivered before `acme` was removed. */
 const undelivered = Effect.gen(function*() {
@@ -106,12 +110,16 @@ describe("a delivery of a removed integration", () => {
     Effect.gen(function*() {
       const rig = yield* make
       const first = yield* Deferred.make<void>()
-      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
-        Effect.gen(function*() {
-          yield* Deferred.await(first)
-          const api = yield* Plugin.Api
-          yield* api.addResultLink(recordId, link)
-        }))
+      const plugin = Plugin.make("p", { needs: { writes: ["addResultLink"] } }).on(
+        trigger,
+        {},
+        ({ recordId }) =>
+          Effect.gen(function*() {
+            yield* Deferred.await(first)
+            const api = yield* Plugin.Api
+            yield* api.addResultLink(recordId, link)
+          })
+      )
       yield* rig.start([plugin])
       yield* rig.append("a1")
       yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.running === 1)
@@ -173,11 +181,15 @@ describe("a write to an integration", () => {
     it.effect(`a write to ${id}, which is not configured, is a dead letter that names it and the remedy`, () =>
       Effect.gen(function*() {
         const rig = yield* make
-        const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
-          Effect.gen(function*() {
-            const api = yield* Plugin.Api.for(id)
-            yield* api.addResultLink(recordId, link)
-          }))
+        const plugin = Plugin.make("p", { needs: { writes: ["addResultLink"] } }).on(
+          trigger,
+          {},
+          ({ recordId }) =>
+            Effect.gen(function*() {
+              const api = yield* Plugin.Api.for(id)
+              yield* api.addResultLink(recordId, link)
+            })
+        )
         yield* rig.start([plugin])
         yield* rig.setState(beta, "removed")
         yield* rig.append("a1")

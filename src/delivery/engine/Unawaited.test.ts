@@ -8,7 +8,11 @@ import * as Plugin from "../../plugin/Plugin.ts"
 
 type Handle = Parameters<typeof Plugin.async<Plugin.EventOf<"ats.application.created">, {}>>[0]
 const hasty = (handle: Handle, options: Plugin.EventOptions = {}) =>
-  Plugin.make("hasty").on("ats.application.created", options, Plugin.async(handle))
+  Plugin.make("hasty", { needs: { writes: ["addResultLink"] } }).on(
+    "ats.application.created",
+    options,
+    Plugin.async(handle)
+  )
 const link = { label: "Result", url: "https://x.example" }
 
 const letters = (rig: Rig) =>

@@ -14,7 +14,7 @@ const expected = Effect.fnUntraced(function*(rig: Rig.Rig) {
 
 const describeExpectation = ({ depth, key, name, plugin }: OpenExpectation) => `${plugin} ${name} ${key} ${depth}`
 
-const tagger = Plugin.make("tagger").on(
+const tagger = Plugin.make("tagger", { needs: { writes: ["addTag"] } }).on(
   "ats.application.hired",
   {},
   () => Effect.flatMap(Api, (api) => api.addTag("c", { tag: { name: "hot" } }))
@@ -67,7 +67,7 @@ describe("echo of the engine's writes", () => {
       const rig = yield* Rig.make
       rig.script.answer = () => Effect.succeed({ id: "new", candidate: { id: "person" } })
       const candidate = { first_name: "A", last_name: "B", email_address: "a@example.com" }
-      const plugin = Plugin.make("referrer").on(
+      const plugin = Plugin.make("referrer", { needs: { writes: ["createApplication"] } }).on(
         "ats.application.hired",
         {},
         () => Effect.flatMap(Api, (api) => api.createApplication("j", { candidate }))

@@ -1,6 +1,7 @@
 /** Maps errors of the API and of the store to the four handler errors: `Transient`, `RateLimited`, `Blocked` and `Permanent`. */
 import * as Duration from "effect/Duration"
 import { provesNoEffect, refusesEveryRequest } from "../../api/ErrorClassification.ts"
+import type { WriteName } from "../../api/Writes.ts"
 import {
   Blocked,
   BlockReason,
@@ -10,6 +11,7 @@ import {
   Refusal,
   Transient
 } from "../../plugin/Failure.ts"
+import type { Plugin } from "../../plugin/Plugin.ts"
 import type { Invalid, SourceError, WriteError } from "../../source/Source.ts"
 import type { StoreError } from "../../store/Store.ts"
 
@@ -68,6 +70,17 @@ export const fromStore = ({ reason }: StoreError): HandlerError =>
       ? "this attempt is over: another process or a later attempt has claimed the delivery"
       : reason.hint
   })
+
+/** The plugin does not declare the write. The message contains the line that declares it. */
+export const undeclared = ({ definition: { needs }, name }: Plugin<unknown>, write: WriteName): Permanent => {
+  const list = (names: ReadonlyArray<string>) => `[${names.map((one) => `"${one}"`).join(", ")}]`
+  const reads = needs?.reads === undefined ? "" : `, reads: ${list(needs.reads)}`
+  const line = `needs: { writes: ${list([...needs?.writes ?? [], write])}${reads} }`
+  return new Permanent({
+    message: `plugin "${name}" does not declare the write ${write}: write ${line} in its definition`,
+    refusal: "Undeclared"
+  })
+}
 
 /** The handler uses an integration that is not configured. */
 export const integrationRemoved = (integration: string): Permanent =>

@@ -16,12 +16,16 @@ const trigger = "ats.application.created"
 const link = { label: "Result", url: "https://x.example" }
 
 const linking = (runs: { count: number } = { count: 0 }) =>
-  Plugin.make("p").on(trigger, { attempts: 1 }, ({ recordId }) =>
-    Effect.gen(function*() {
-      runs.count++
-      const api = yield* Plugin.Api
-      yield* api.addResultLink(recordId, link)
-    }))
+  Plugin.make("p", { needs: { writes: ["addResultLink"] } }).on(
+    trigger,
+    { attempts: 1 },
+    ({ recordId }) =>
+      Effect.gen(function*() {
+        runs.count++
+        const api = yield* Plugin.Api
+        yield* api.addResultLink(recordId, link)
+      })
+  )
 
 /** The API has refused the first request, and the account pauses for these seconds. */
 const waiting = Effect.fnUntraced(function*(seconds: number, plugin: Plugin.Plugin<unknown>) {
@@ -74,11 +78,15 @@ describe("a write that waits for a request slot", () => {
 
   it.effect("a waiting write to a removed integration is not sent, and its dead letter names the integration", () =>
     Effect.gen(function*() {
-      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
-        Effect.gen(function*() {
-          const api = yield* Plugin.Api.for("lever:beta")
-          yield* api.addResultLink(recordId, link)
-        }))
+      const plugin = Plugin.make("p", { needs: { writes: ["addResultLink"] } }).on(
+        trigger,
+        {},
+        ({ recordId }) =>
+          Effect.gen(function*() {
+            const api = yield* Plugin.Api.for("lever:beta")
+            yield* api.addResultLink(recordId, link)
+          })
+      )
       const { api, rig } = yield* waiting(45, plugin)
       yield* rig.setState("lever:beta", "removed")
       yield* pass(50)
@@ -127,20 +135,24 @@ describe("concurrent writes", () => {
         })
       )
       const rig = yield* makeWith({ source: sourceOf(client) })
-      const plugin = Plugin.make("p").on(trigger, {}, () =>
+      const plugin = Plugin.make("p", { needs: { writes: ["addResultLink"] } }).on(trigger, {}, () =>
         Effect.gen(function*() {
           const { addResultLink } = yield* Plugin.Api
           yield* Effect.all([addResultLink("slow", link), addResultLink("limited", link)], { concurrency: 2 })
         }))
       const first = yield* rig.start([plugin])
       yield* rig.append("a1")
-      yield* rig.until(() => paths.length === 2)
+      yield* rig.until(() =>
+        paths.length === 2
+      )
       yield* pass(1)
       const stopping = yield* Effect.forkChild(first.stop)
       yield* pass(2)
       assert.isUndefined(stopping.pollUnsafe())
       yield* answer.open
-      yield* rig.until(() => stopping.pollUnsafe() !== undefined)
+      yield* rig.until(() =>
+        stopping.pollUnsafe() !== undefined
+      )
       assert.deepStrictEqual([...rig.intents], [])
     }))
 })
@@ -167,16 +179,20 @@ describe("a sent write", () => {
           // process.exit throws here
         }
       })
-      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
-        Effect.gen(function*() {
-          const { addResultLink } = yield* Plugin.Api
-          if (runs++ > 0) return yield* Effect.asVoid(addResultLink(recordId, link))
-          const onceSent = Effect.suspend(() => requests === 0 ? Effect.fail("not yet") : exit)
-          yield* Effect.all([
-            addResultLink(recordId, link),
-            Effect.ignore(Effect.retry(onceSent, { times: 1_000, schedule: Schedule.spaced("1 second") }))
-          ], { concurrency: 2 })
-        }))
+      const plugin = Plugin.make("p", { needs: { writes: ["addResultLink"] } }).on(
+        trigger,
+        {},
+        ({ recordId }) =>
+          Effect.gen(function*() {
+            const { addResultLink } = yield* Plugin.Api
+            if (runs++ > 0) return yield* Effect.asVoid(addResultLink(recordId, link))
+            const onceSent = Effect.suspend(() => requests === 0 ? Effect.fail("not yet") : exit)
+            yield* Effect.all([
+              addResultLink(recordId, link),
+              Effect.ignore(Effect.retry(onceSent, { times: 1_000, schedule: Schedule.spaced("1 second") }))
+            ], { concurrency: 2 })
+          })
+      )
       yield* rig.start([plugin])
       yield* rig.append("a1")
       yield* pass(5)

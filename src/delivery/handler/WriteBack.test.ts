@@ -33,7 +33,7 @@ const later = TestClock.adjust("10 minutes")
 
 /** An attempt with its journal in memory. */
 const attemptInMemory = () => {
-  const plugin = Plugin.make("p").on(trigger, {}, () => Effect.void)
+  const plugin = Plugin.make("p", { needs: { writes: ["addTag"] } }).on(trigger, {}, () => Effect.void)
   const [handler] = plugin.handlers
   const state: MemoryJournal.JournalState = { rows: [], newest: { delivery: 1, claim: 1 }, counted: new Map() }
   const stored = MemoryJournal.make(state, {
@@ -58,13 +58,17 @@ describe("a write", () => {
       rig.script.answer = (_, count) => Effect.succeed({ id: `e${count}` })
       const ids: Array<string> = []
       const fails = then(2)
-      const plugin = Plugin.make("p").on(trigger, {}, () =>
-        Effect.gen(function*() {
-          const api = yield* Plugin.Api.for("workday:acme")
-          const { id } = yield* api.createEmployee({ staffing_entity_id: "s", properties: {} })
-          ids.push(id ?? "")
-          yield* fails
-        }))
+      const plugin = Plugin.make("p", { needs: { writes: ["createEmployee"] } }).on(
+        trigger,
+        {},
+        () =>
+          Effect.gen(function*() {
+            const api = yield* Plugin.Api.for("workday:acme")
+            const { id } = yield* api.createEmployee({ staffing_entity_id: "s", properties: {} })
+            ids.push(id ?? "")
+            yield* fails
+          })
+      )
       yield* rig.start([plugin])
       yield* one(rig)
       yield* rig.until(() => ids.length === 1)
@@ -82,12 +86,16 @@ describe("a write", () => {
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = () => unknownOutcome
-      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
-        Effect.gen(function*() {
-          const api = yield* Plugin.Api
-          // a retry by the handler is still the same write
-          yield* Effect.retry(Effect.suspend(() => api.addResultLink(recordId, link)), { times: 3 })
-        }))
+      const plugin = Plugin.make("p", { needs: { writes: ["addResultLink"] } }).on(
+        trigger,
+        {},
+        ({ recordId }) =>
+          Effect.gen(function*() {
+            const api = yield* Plugin.Api
+            // a retry by the handler is still the same write
+            yield* Effect.retry(Effect.suspend(() => api.addResultLink(recordId, link)), { times: 3 })
+          })
+      )
       yield* rig.start([plugin])
       yield* one(rig)
       yield* rig.dead(1)
@@ -106,13 +114,17 @@ describe("a write", () => {
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = () => unknownOutcome
-      const plugin = Plugin.make("p").on("ats.application.hired", {}, () =>
-        Effect.gen(function*() {
-          const hris = yield* Plugin.Api.for("workday:acme")
-          yield* hris.createEmployee({ properties: { name: "first" } }).pipe(
-            Effect.catch(() => hris.createEmployee({ properties: { name: "second" } }))
-          )
-        }))
+      const plugin = Plugin.make("p", { needs: { writes: ["createEmployee"] } }).on(
+        "ats.application.hired",
+        {},
+        () =>
+          Effect.gen(function*() {
+            const hris = yield* Plugin.Api.for("workday:acme")
+            yield* hris.createEmployee({ properties: { name: "first" } }).pipe(
+              Effect.catch(() => hris.createEmployee({ properties: { name: "second" } }))
+            )
+          })
+      )
       yield* rig.start([plugin])
       yield* rig.hire("a1")
       yield* rig.dead(1)
@@ -121,7 +133,11 @@ describe("a write", () => {
       assert.lengthOf(rig.sent, 1)
     }))
 
-  const tagging = Plugin.make("p").on(trigger, {}, () => Effect.flatMap(Plugin.Api, (api) => api.addTag("c1", tag)))
+  const tagging = Plugin.make("p", { needs: { writes: ["addTag"] } }).on(
+    trigger,
+    {},
+    () => Effect.flatMap(Plugin.Api, (api) => api.addTag("c1", tag))
+  )
   const showing = (names: ReadonlyArray<string>) => [
     { id: "a1", candidate: { id: "c1", tags: names.map((name) => ({ name })) } }
   ]
@@ -165,7 +181,7 @@ describe("a write", () => {
       Effect.gen(function*() {
         const rig = yield* make
         const candidate = { first_name: "A", last_name: "B", email_address: "a@example.com" }
-        const plugin = Plugin.make("p").on(
+        const plugin = Plugin.make("p", { needs: { writes: ["createApplication"] } }).on(
           trigger,
           {},
           () => Effect.flatMap(Plugin.Api, (api) => api.createApplication("j", { candidate }))
@@ -191,7 +207,7 @@ describe("a write", () => {
   it.effect("an empty list proves nothing, and neither do two matches: the full list is searched, and otherwise an operator decides (C6, L5)", () =>
     Effect.gen(function*() {
       const candidate = { first_name: "A", last_name: "B", email_address: "a@example.com" }
-      const plugin = Plugin.make("p").on(
+      const plugin = Plugin.make("p", { needs: { writes: ["createApplication"] } }).on(
         trigger,
         {},
         () => Effect.flatMap(Plugin.Api, (api) => api.createApplication("j", { candidate }))
@@ -291,7 +307,7 @@ describe("a step", () => {
       const Employee = Schema.Struct({ id: Schema.NullOr(Schema.String) })
       rig.script.answer = (_, count) => Effect.succeed({ id: `e${count}` })
       const made: Array<string> = []
-      const plugin = Plugin.make("p").on(
+      const plugin = Plugin.make("p", { needs: { writes: ["createEmployee"] } }).on(
         "ats.application.hired",
         {},
         ({ integration, recordId }) =>
@@ -320,7 +336,9 @@ describe("a step", () => {
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = () => unknownOutcome
-      const plugin = Plugin.make("p").on("ats.application.hired", { onDeadLetter: "skip" }, () =>
+      const plugin = Plugin.make("p", { needs: { writes: ["createEmployee"] } }).on("ats.application.hired", {
+        onDeadLetter: "skip"
+      }, () =>
         Effect.gen(function*() {
           const api = yield* Plugin.Api
           const create = api.createEmployee({ staffing_entity_id: "s", properties: {} })

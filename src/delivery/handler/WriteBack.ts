@@ -10,6 +10,7 @@
  * 4. A write that certainly had no effect leaves no intent
  * 5. A write that waits for a request slot has no intent, so a process that dies during the wait has not sent it   (L4)
  * 6. While the outcome of a write that must not be repeated is unknown, no write with different content is sent in its place   (L5)
+ * 7. A write that the plugin does not declare is not sent, and changes nothing in the journal
  *
  * Details
  * These steps decide whether a write is sent again:
@@ -259,6 +260,10 @@ export const make = (services: Services, attempt: Attempt) => {
   return Effect.fn("Plugin.write")(
     function*<W extends WriteName>(wanted: RequestedWrite<W>): Effect.fn.Return<WriteData<W>, HandlerError> {
       const { integration, write } = wanted
+      const { plugin } = attempt.subscription
+      if (plugin.definition.needs?.writes?.includes(write) !== true) {
+        return yield* ErrorMapping.undeclared(plugin, write)
+      }
       const { keepForever, dedupKeys, path } = yield* attempt.stepContext
       const name = stepNameOf(path, wanted)
       const key = (number: number): StepKey => ({

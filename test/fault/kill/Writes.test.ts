@@ -19,7 +19,7 @@ import { defineConfig, secret } from "rollcall"
 import * as Plugin from "rollcall/plugin"
 import * as Effect from "effect/Effect"
 
-const linking = Plugin.make("linking").on("ats.application.created", {
+const linking = Plugin.make("linking", { needs: { writes: ["addResultLink"] } }).on("ats.application.created", {
   origins: ["poll", "sweep", "refresh"${existing ? ', "backfill"' : ""}]
 }, ({ recordId }) =>
   Effect.flatMap(Plugin.Api, (api) => api.addResultLink(recordId, { label: "Result", url: "https://x.example" })))

@@ -15,11 +15,11 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const write = (path: string, text: string) => writeFileSync(join(folder, path), text)
 
-const plugin = (body: string) =>
+const plugin = (body: string, writes = '"addTag"') =>
   `import * as Plugin from "rollcall/plugin"
 import { tag } from "../../words/tag.ts"
 
-export default Plugin.make("tag-hires", { needs: { writes: ["addTag"] } }).on(
+export default Plugin.make("tag-hires", { needs: { writes: [${writes}] } }).on(
   "ats.application.stage_changed",
   {},
   Plugin.async(async (event, { api }) => {
@@ -27,7 +27,8 @@ export default Plugin.make("tag-hires", { needs: { writes: ["addTag"] } }).on(
   })
 )
 `
-const tags = plugin('await api.addTag(event.after.candidate_id ?? "", { tag: { name: tag } })')
+const tagging = 'await api.addTag(event.after.candidate_id ?? "", { tag: { name: tag } })'
+const tags = plugin(tagging)
 
 /** Running processes that have the temporary folder of this test in their command line. */
 const processesOfTest = (): ReadonlyArray<string> =>
@@ -60,6 +61,11 @@ describe("rollcall plugins dev", () => {
       write("plugins/tag-hires/plugin.ts", plugin("if (event) throw new Error(`oops ${typeof api}`)"))
       await dev.says(/plugins\/tag-hires\/plugin\.ts changed/)
       await dev.says(/a bug in the handler\n +Error: oops object\n +at .*plugin\.ts:8/)
+
+      write("plugins/tag-hires/plugin.ts", plugin(tagging, ""))
+      await dev.says(
+        /dead letter: .* does not declare the write addTag: write needs: \{ writes: \["addTag"\] \} in its/
+      )
 
       write("words/tag.ts", "export const tag =\n")
       await dev.says(/plugin\.ts cannot be loaded: .*words\/tag\.ts:1\n[^]*Expression expected/, "stderr")

@@ -13,7 +13,7 @@ export const healthy = `
 
 /** Each tag is delivered to this plugin too; its handler runs the code for the first tag. */
 export const poisoned = (name: string, poison: string) => `
-  Plugin.make("${name}").on(
+  Plugin.make("${name}", { needs: { writes: ["addTag"] } }).on(
     "ats.tag.created",
     { origins: ["backfill"], attempts: 2, retry: { first: "10 millis" } },
     Plugin.async(async (event, { api }) => {

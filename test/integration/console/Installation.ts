@@ -25,7 +25,7 @@ import * as Plugin from "rollcall/plugin"
 import * as Effect from "effect/Effect"
 import { existsSync } from "node:fs"
 
-const audience = Plugin.make("audience").on(
+const audience = Plugin.make("audience", { needs: { writes: ["createApplication"] } }).on(
   "ats.tag.created",
   {},
   () => existsSync(${JSON.stringify(broken)})

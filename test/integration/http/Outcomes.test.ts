@@ -13,7 +13,7 @@ import { ask, post, rollcall, stream, using, write } from "./Running.ts"
 const silent = () => {
   const sent: Array<string> = []
   const applied: Array<string> = []
-  const plugin = Plugin.make("applying").on(
+  const plugin = Plugin.make("applying", { needs: { writes: ["createApplication"] } }).on(
     "ats.tag.created",
     { retry: { first: "10 millis" } },
     Effect.fnUntraced(function*({ recordId }) {

@@ -16,7 +16,7 @@ const isTagged = (
   candidate: { readonly tags?: ReadonlyArray<{ readonly name?: unknown }> | null } | null | undefined
 ) => candidate?.tags?.some(({ name }) => name === tag) === true
 
-const adder = Plugin.make("adder").on(
+const adder = Plugin.make("adder", { needs: { writes: ["addTag"] } }).on(
   "ats.application.updated",
   {},
   ({ after: { candidate } }) =>
@@ -27,7 +27,7 @@ const adder = Plugin.make("adder").on(
     })
 )
 
-const remover = Plugin.make("remover").on(
+const remover = Plugin.make("remover", { needs: { writes: ["removeTag"] } }).on(
   "ats.application.updated",
   {},
   ({ after: { candidate } }) =>
@@ -39,7 +39,7 @@ const remover = Plugin.make("remover").on(
 )
 
 /** Refers two friends, one after another: a second process may refer the second one after a takeover. */
-const referrer = Plugin.make("referrer").on(
+const referrer = Plugin.make("referrer", { needs: { writes: ["createApplication"] } }).on(
   "ats.application.hired",
   {},
   ({ after, recordId, version }) =>
@@ -59,7 +59,7 @@ const referrer = Plugin.make("referrer").on(
 export const introduced = "@introductions.example"
 
 /** Creates one application for each event of a batch, in a step named after the event. */
-const introducer = Plugin.make("introducer").batch(
+const introducer = Plugin.make("introducer", { needs: { writes: ["createApplication"] } }).batch(
   "ats.application.hired",
   { as: "batches", size: 3, within: "10 minutes" },
   (events) =>

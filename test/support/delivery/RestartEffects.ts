@@ -70,7 +70,7 @@ export const pluginsOf = (random: SeededRandom, effects: Effects) => {
       yield* flaky
       effects.done.push(changeOf(event))
     }))
-  const linker = Plugin.make("linker", { writesPerHour: 1_000_000 }).on(
+  const linker = Plugin.make("linker", { needs: { writes: ["addResultLink"] }, writesPerHour: 1_000_000 }).on(
     "ats.application.hired",
     retry,
     (event) =>
@@ -80,7 +80,7 @@ export const pluginsOf = (random: SeededRandom, effects: Effects) => {
         yield* flaky
       })
   )
-  const employer = Plugin.make("employer", { writesPerHour: 1_000_000 }).on(
+  const employer = Plugin.make("employer", { needs: { writes: ["createEmployee"] }, writesPerHour: 1_000_000 }).on(
     "ats.application.hired",
     retry,
     (event) =>
@@ -91,7 +91,7 @@ export const pluginsOf = (random: SeededRandom, effects: Effects) => {
         yield* flaky
       })
   )
-  const tagger = Plugin.make("tagger", { writesPerHour: 1_000_000 }).on(
+  const tagger = Plugin.make("tagger", { needs: { writes: ["addTag"] }, writesPerHour: 1_000_000 }).on(
     "ats.application.created",
     retry,
     (event) =>

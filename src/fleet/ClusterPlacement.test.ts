@@ -13,8 +13,8 @@ import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
 import { TestClock } from "effect/testing"
 import { captureScopes, dispatchScope } from "../domain/Shard.ts"
+import { connectionOf } from "../store/sql/Connection.ts"
 import { runMissing } from "../store/sql/Migrations.ts"
-import * as SqlRetry from "../store/sql/SqlRetry.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { misconfigured, StoreError, Unavailable } from "../store/Store.ts"
 import { StoreFault } from "../store/StoreFault.ts"
@@ -51,7 +51,7 @@ const database = (refused: number | null = null) =>
   Effect.gen(function*() {
     const { connection, isTransaction } = yield* Sqlite.session({ file: ":memory:" })
     let statements = 0
-    const counted = SqlRetry.connectionOf((sql, params) =>
+    const counted = connectionOf((sql, params) =>
       Effect.suspend(() => ++statements === refused ? Effect.fail(refusal) : connection.execute(sql, params, undefined))
     )
     const client = yield* SqlClient.make({

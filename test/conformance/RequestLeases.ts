@@ -126,7 +126,7 @@ export const requestLeaseSuite = (name: string, place: Place) =>
       function*([one, other]) {
         yield* one.claim(claimOf(1, 1))
         const unanswered = one.claim(claimOf(2, 1)).pipe(Effect.timeoutOption("50 millis"))
-        const found = yield* other.sql`UPDATE request_accounts SET paused_until = 0`.pipe(
+        const found = yield* other.sql`UPDATE request_accounts SET paused_until = 0 RETURNING account`.pipe(
           Effect.andThen(unanswered),
           other.sql.withTransaction
         )

@@ -11,6 +11,7 @@ import * as Order from "effect/Order"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Owner } from "../State.ts"
 import { Fenced, StoreError } from "../StoreError.ts"
+import { issue } from "./Connection.ts"
 import * as Locks from "./Locks.ts"
 import { checkVersion } from "./Migrations.ts"
 import { toStoreError, withRetry } from "./SqlRetry.ts"
@@ -71,12 +72,25 @@ export const makeTakeover = (
 export const make = (sql: SqlClient) => {
   const locks = Locks.make(sql)
 
-  /** Call first in a transaction: fails if `owner` is no longer the newest, and keeps it the newest until the commit. */
-  const fence = Effect.fnUntraced(function*(owner: Owner) {
-    const [row] = yield* sql<{ epoch: number }>`
-      SELECT epoch FROM ownership WHERE scope = ${owner.scope} ${locks.owned(owner.scope)}`
+  const ownership = ({ scope }: Owner) =>
+    sql<{ epoch: number }>`SELECT epoch FROM ownership WHERE scope = ${scope} ${locks.owned(scope)}`
+  const check = Effect.fnUntraced(function*(owner: Owner, [row]: ReadonlyArray<{ readonly epoch: number }>) {
     if (Number(row?.epoch) !== owner.epoch) return yield* Effect.andThen(checkVersion(sql), fencedError(owner))
-  }, toStoreError("fence"))
+  })
+
+  /** Call first in a transaction: fails if `owner` is no longer the newest, and keeps it the newest until the commit. */
+  const fence = (owner: Owner) =>
+    ownership(owner).pipe(Effect.flatMap((rows) => check(owner, rows)), toStoreError("fence"))
+
+  /** Like `fence`, in one round trip with `reads`, which must not write: they run although the owner may be fenced. */
+  const fenceWith = <A, E>(owner: Owner, reads: Effect.Effect<A, E>): Effect.Effect<A, E | StoreError> =>
+    Effect.gen(function*() {
+      const found = yield* issue(toStoreError("fence")(ownership(owner)))
+      const read = yield* Effect.exit(reads)
+      const rows = found()
+      if (rows !== null) yield* toStoreError("fence")(check(owner, rows))
+      return yield* read
+    })
 
   /**
    * The owners among `owners` that are no longer the newest. This locks nothing: the others may lose their scopes before the caller's
@@ -93,7 +107,7 @@ export const make = (sql: SqlClient) => {
     return owners.filter(({ epoch, scope }) => newest.get(scope) !== epoch)
   })
 
-  return { fence, replaced }
+  return { fence, fenceWith, replaced }
 }
 
 export type Fencing = ReturnType<typeof make>

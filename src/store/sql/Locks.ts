@@ -11,6 +11,7 @@
  *    for the takeover   (X20)
  *
  * Gotchas
+ * - A lock is sent together with the next statement that returns rows.
  * - Rows are locked in key order. Two transactions can still deadlock on locks that they take later, for rows that a statement
  *   changes: the database then ends one of the transactions, and it is retried.
  * - A scope has two locks: of its row in `ownership`, and an advisory lock. The row's lock fences: a statement that waited for it reads the
@@ -22,6 +23,7 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment, Statement } from "effect/sql/Statement"
+import { later } from "./Connection.ts"
 import { rowsOf } from "./RowValues.ts"
 
 export const make = (sql: SqlClient) => {
@@ -29,7 +31,7 @@ export const make = (sql: SqlClient) => {
   /** An advisory lock is valid in the whole database. The key contains the id of the table, so that stores in two schemas do not share it. */
   const scopeKey = (scope: Fragment) => sql`'ownership'::regclass::oid::integer, hashtext(${scope})`
   const exclusive = onPostgres(sql.literal("FOR UPDATE"), sql.literal(""))
-  const rows = (select: Statement<object>) => onPostgres(Effect.asVoid(select), Effect.void)
+  const rows = (select: Statement<object>) => onPostgres(later(select), Effect.void)
 
   const streams = (integration: string) =>
     rows(sql`SELECT key FROM streams WHERE integration = ${integration} ORDER BY key ${exclusive}`)

@@ -1,5 +1,5 @@
 /**
- * Runs database work: its connection, retries where they may help, and the conversion of database errors to `StoreError`.
+ * Runs database work: retries where they may help, and the conversion of database errors to `StoreError`.
  *
  * Gotchas
  * - The database's own message stays in `cause`; `StoreError.message` never repeats it   (I11)
@@ -7,12 +7,10 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import type { Connection } from "effect/sql/SqlConnection"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import * as Stream from "effect/Stream"
 import { type Operation, StoreError, Unavailable } from "../StoreError.ts"
 import { type FaultKind, faultOf } from "../StoreFault.ts"
-import type { Row } from "./Rows.ts"
+import { CurrentOperation, operationOf } from "./Connection.ts"
 
 /** Ten attempts within about five seconds: that outlasts a transaction of another process, which takes milliseconds. */
 const backoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 9 }))
@@ -45,13 +43,13 @@ const mayPass = (error: unknown): boolean => {
 export const toStoreError =
   (operation: string) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError> | StoreError, R> =>
-    Effect.mapError(effect, (error) => {
+    Effect.mapError(Effect.provideService(effect, CurrentOperation, operation), (error) => {
       if (!isSqlError(error)) return error as Exclude<E, SqlError>
       // an adapter that knows the exact reason has put it into the cause
       const { cause } = error.reason
       return cause instanceof StoreError
         ? cause
-        : new StoreError({ reason: new Unavailable({ operation, cause: error }) })
+        : new StoreError({ reason: new Unavailable({ operation: operationOf(error) ?? operation, cause: error }) })
     })
 
 /** For a single statement or a whole transaction: retries it if that may help. `operation` is its name in the error. */
@@ -97,24 +95,3 @@ export const convertEach = <S extends { readonly [K in keyof S]: Work | ((...arg
         : (...args: Array<never>) => convert(name)(operation(...args))
     ])
   ) as Converted<S>
-
-/**
- * The connection of a `SqlClient` over one function that runs a statement. All rows of a statement are in memory at once, even for `stream`.
- * `values` needs columns with different names.
- */
-export const connectionOf = (
-  run: (sql: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>
-): Connection => {
-  const rows: Connection["execute"] = (sql, params, transformRows) =>
-    transformRows === undefined ? run(sql, params) : Effect.map(run(sql, params), transformRows)
-  const values: Connection["executeValues"] = (sql, params) =>
-    Effect.map(run(sql, params), (all) => all.map((row) => Object.values(row)))
-  return {
-    execute: rows,
-    executeUnprepared: rows,
-    executeRaw: run,
-    executeValues: values,
-    executeValuesUnprepared: values,
-    executeStream: (sql, params, transformRows) => Stream.fromIterableEffect(rows(sql, params, transformRows))
-  }
-}

@@ -33,16 +33,16 @@ describe("a SQLite file", () => {
   it.effect("is accepted if another process sets it up between two statements of this process", () =>
     Effect.gen(function*() {
       const file = join(yield* directory, "rollcall.db")
-      const { close, run } = SqliteDriver.open(file)
+      const driver = SqliteDriver.open(file)
       let isFirst = true
-      const interrupted = (sql: string, params: ReadonlyArray<unknown>) =>
+      const interrupted = (statements: ReadonlyArray<SqliteDriver.Statement>) =>
         Effect.gen(function*() {
-          const answer = yield* Effect.try({ try: () => run(sql, params), catch: (cause) => cause })
+          const answer = SqliteDriver.runAll(driver, statements)
           if (isFirst) yield* opening(file)
           isFirst = false
           return answer
         })
-      yield* Sqlite.prepareFile({ run: interrupted }, file).pipe(Effect.ensuring(Effect.sync(close)))
+      yield* Sqlite.prepareFile({ run: interrupted }, file).pipe(Effect.ensuring(Effect.sync(driver.close)))
     }))
 })
 

@@ -18,14 +18,15 @@ import * as Reactivity from "effect/reactivity/Reactivity"
 import * as Schedule from "effect/Schedule"
 import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
+import type { Send, Step } from "../sql/Connection.ts"
+import * as Connection from "../sql/Connection.ts"
 import * as Health from "../sql/Health.ts"
 import * as Ports from "../sql/Ports.ts"
 import type { Row } from "../sql/Rows.ts"
 import { ManyRows } from "../sql/RowValues.ts"
-import { AllowLongStatement, connectionOf, toStoreError, withRetry } from "../sql/SqlRetry.ts"
+import { AllowLongStatement, toStoreError, withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError, StoreInUse } from "../StoreError.ts"
 import { begin, type Session, type StatementResult } from "./SqliteDriver.ts"
 import * as SqliteDriver from "./SqliteDriver.ts"
@@ -54,11 +55,10 @@ const rowsOf = ({ columns, rows }: StatementResult): ReadonlyArray<Row> =>
   })
 
 const openHere = (file: string, content?: Uint8Array): Effect.Effect<Session, unknown> =>
-  Effect.map(tryRun(() => SqliteDriver.open(file, content)), ({ close, isTransaction, run, runForEachRow }) => ({
-    run: (sql, params) => tryRun(() => run(sql, params)),
-    runForEachRow: (sql, values, columns) => tryRun(() => runForEachRow(sql, values, columns)),
-    isTransaction,
-    close: Effect.sync(close)
+  Effect.map(tryRun(() => SqliteDriver.open(file, content)), (driver) => ({
+    run: (statements) => Effect.sync(() => SqliteDriver.runAll(driver, statements)),
+    isTransaction: driver.isTransaction,
+    close: Effect.sync(driver.close)
   }))
 
 /** One statement reads both, because another process may mark the file and create its tables between two statements. */
@@ -68,18 +68,23 @@ const markAndTables =
 /**
  * Sets up a connection to the file. If the file is empty, first marks it as Rollcall's. Fails if the file belongs to another program.
  */
-export const prepareFile = Effect.fnUntraced(function*({ run }: Pick<Session, "run">, file: string) {
-  const [found] = rowsOf(yield* run(markAndTables, []))
+export const prepareFile = Effect.fnUntraced(function*(session: Pick<Session, "run">, file: string) {
+  const run = (sql: string) =>
+    Effect.flatMap(
+      session.run([[sql, []]]),
+      (answer) => "failure" in answer ? Effect.fail(answer.failure) : Effect.succeed(rowsOf(answer.results[0]!))
+    )
+  const [found] = yield* run(markAndTables)
   if (found?.["mark"] !== applicationId) {
     if (found?.["mark"] !== 0 || found["tables"] !== 0) return yield* Effect.fail(foreign(file))
-    yield* run(`PRAGMA page_size = ${pageBytes}`, [])
-    yield* run(`PRAGMA application_id = ${applicationId}`, [])
+    yield* run(`PRAGMA page_size = ${pageBytes}`)
+    yield* run(`PRAGMA application_id = ${applicationId}`)
   }
-  yield* run("PRAGMA journal_mode = WAL", [])
-  yield* run("PRAGMA synchronous = FULL", [])
+  yield* run("PRAGMA journal_mode = WAL")
+  yield* run("PRAGMA synchronous = FULL")
   // FAST is not enough, because it leaves the content in the free pages of the file.
-  yield* run("PRAGMA secure_delete = ON", [])
-  yield* run(`PRAGMA cache_size = -${cacheKibibytes}`, [])
+  yield* run("PRAGMA secure_delete = ON")
+  yield* run(`PRAGMA cache_size = -${cacheKibibytes}`)
 })
 
 const open = (file: string, opening: Effect.Effect<Session, unknown>) =>
@@ -94,30 +99,28 @@ const open = (file: string, opening: Effect.Effect<Session, unknown>) =>
 
 // ---- the client ---------------------------------------------------------------------------------------------------
 
-const connect = (
-  { isTransaction, run, runForEachRow }: Session,
-  file: string,
-  health: Health.Health["Service"]
-): Connection => {
+const statementOf = ({ params, sql }: Step): SqliteDriver.Statement => {
+  const [rows] = params
+  return params.length === 1 && rows instanceof ManyRows ? [sql, rows.values, rows.columns] : [sql, params]
+}
+
+const sendTo = ({ isTransaction, run }: Session, file: string, health: Health.Health["Service"]): Send => {
   const checkFile = StoreFile.checkOf(file)
-  return connectionOf((sql, params) =>
-    Effect.flatMap(AllowLongStatement, (mayBeLong) => {
-      const [rows] = params
-      const isMany = params.length === 1 && rows instanceof ManyRows
-      const statement = Effect.andThen(
-        // no check inside a transaction: it must be committed or rolled back in any case
-        Effect.suspend(() => isTransaction() ? Effect.void : checkFile(sql === begin)),
-        Effect.mapError(
-          isMany ? runForEachRow(sql, rows.values, rows.columns) : run(sql, params),
-          toSqlError(file, "execute")
-        )
+  return (steps, received) => {
+    const statements = Effect.andThen(
+      // no check inside a transaction: it must be committed or rolled back in any case
+      Effect.suspend(() => isTransaction() ? Effect.void : checkFile(steps[0]?.sql === begin)),
+      Effect.flatMap(
+        Effect.mapError(run(steps.map(statementOf)), toSqlError(file, "execute")),
+        ({ results, ...answer }) => {
+          for (const result of results) received(rowsOf(result))
+          if ("failure" in answer) return Effect.fail(toSqlError(file, "execute")(answer.failure))
+          return results.some(({ wrote }) => wrote) ? health.wrote : Effect.void
+        }
       )
-      return Effect.flatMap(
-        health.observe(statement, mayBeLong),
-        (result) => result.wrote ? Effect.as(health.wrote, rowsOf(result)) : Effect.succeed(rowsOf(result))
-      )
-    })
-  )
+    )
+    return Effect.flatMap(AllowLongStatement, (mayBeLong) => health.observe(statements, mayBeLong))
+  }
 }
 
 export interface Options {
@@ -139,7 +142,14 @@ export const session = ({ content, file, ownThread = false }: Options) =>
     open(file, ownThread && file !== ":memory:" ? SqliteThread.open(file) : openHere(file, content)),
     (opened) => {
       const health = Health.make(file)
-      return { connection: connect(opened, file, health), isTransaction: opened.isTransaction, health }
+      const send = sendTo(opened, file, health)
+      return {
+        connection: Connection.single(send),
+        /** The connection for one transaction. */
+        transaction: () => Connection.transaction(send),
+        isTransaction: opened.isTransaction,
+        health
+      }
     }
   )
 
@@ -149,13 +159,15 @@ export const client = (
 ): Layer.Layer<SqlClient.SqlClient | Health.Health, StoreError> =>
   Layer.effectContext(
     Effect.gen(function*() {
-      const { connection, health, isTransaction } = yield* session(options)
+      const { connection, health, isTransaction, transaction } = yield* session(options)
+      const acquirers = SqlClient.makeSqliteAcquirers({
+        connection: Effect.succeed(connection),
+        semaphore: yield* Semaphore.make(1),
+        isTransaction
+      })
       const sql = yield* SqlClient.make({
-        ...SqlClient.makeSqliteAcquirers({
-          connection: Effect.succeed(connection),
-          semaphore: yield* Semaphore.make(1),
-          isTransaction
-        }),
+        ...acquirers,
+        transactionAcquirer: Effect.map(acquirers.transactionAcquirer, transaction),
         compiler: Statement.makeCompilerSqlite(),
         driver: "node-sqlite",
         beginTransaction: begin,

@@ -30,16 +30,22 @@ export interface StatementResult {
   readonly wrote: boolean
 }
 
-/** A driver in this thread or in another one. Failures are the errors that the driver throws. */
+/**
+ * A statement. If the rows have `columns` values, it runs once for each row, for all rows or for none; `values` then has those of all rows,
+ * one row after the other.
+ */
+export type Statement = readonly [sql: string, values: ReadonlyArray<unknown>, columns?: number]
+
+/** The results of statements until one failed; `failure`: what the driver threw. */
+export interface Answer {
+  readonly results: ReadonlyArray<StatementResult>
+  readonly failure?: unknown
+}
+
+/** A driver in this thread or in another one. */
 export interface Session {
-  /** Runs one statement to its end; it cannot be interrupted. */
-  readonly run: (sql: string, params: ReadonlyArray<unknown>) => Effect<StatementResult, unknown>
-  /** Runs one statement once for each row, for all rows or for none. `values`: those of all rows, each of which has `columns` values. */
-  readonly runForEachRow: (
-    sql: string,
-    values: ReadonlyArray<unknown>,
-    columns: number
-  ) => Effect<StatementResult, unknown>
+  /** Runs the statements in order, to the end of the last one or until one fails; they cannot be interrupted. */
+  readonly run: (statements: ReadonlyArray<Statement>) => Effect<Answer, unknown>
   /** Whether a transaction was open after the last result. */
   readonly isTransaction: () => boolean
   readonly close: Effect<void>
@@ -48,6 +54,8 @@ export interface Session {
 /** The first column of the first row. */
 export const valueOf = (database: DatabaseSync, sql: string): unknown =>
   Object.values(database.prepare(sql).get() ?? {})[0]
+
+const none: StatementResult["rows"] = []
 
 interface Prepared {
   readonly statement: StatementSync
@@ -86,14 +94,15 @@ export const open = (file: string, content?: Uint8Array) => {
   const database = new DatabaseSync(file, { timeout: busyMillis })
   if (content !== undefined) database.deserialize(content)
   const prepare = preparedCache(database)
-  const changes = () => Number(valueOf(database, "SELECT total_changes()"))
+  const totalChanges = database.prepare("SELECT total_changes() AS total")
+  const changes = () => Number(totalChanges.get()?.["total"])
   let changesBefore = 0
 
   const runOnce = ({ columns, statement }: Prepared, params: ReadonlyArray<unknown>): StatementResult["rows"] => {
     const values = params as ReadonlyArray<SQLInputValue>
     if (columns.length > 0) return statement.all(...values) as unknown as StatementResult["rows"]
     statement.run(...values)
-    return []
+    return none
   }
   const inTransaction = <A>(run: () => A): A => {
     if (database.isTransaction) return run()
@@ -108,27 +117,25 @@ export const open = (file: string, content?: Uint8Array) => {
     }
   }
 
+  const runForEachRow = (prepared: Prepared, values: ReadonlyArray<unknown>, columns: number) =>
+    inTransaction(() => {
+      const all: Array<ReadonlyArray<unknown>> = []
+      for (let start = 0; start < values.length; start += columns) {
+        for (const row of runOnce(prepared, values.slice(start, start + columns))) all.push(row)
+      }
+      return all
+    })
+
   return {
     /** Runs one statement; throws what Node's driver throws. */
-    run: (sql: string, params: ReadonlyArray<unknown>): StatementResult => {
+    run: ([sql, values, columns]: Statement): StatementResult => {
       if (sql.startsWith("BEGIN")) changesBefore = changes()
       const prepared = prepare(sql)
       return {
         columns: prepared.columns,
-        rows: runOnce(prepared, params),
+        rows: columns === undefined ? runOnce(prepared, values) : runForEachRow(prepared, values, columns),
         wrote: sql === commit && changes() > changesBefore
       }
-    },
-    /** Runs one statement once for each row, like `Session.runForEachRow`. */
-    runForEachRow: (sql: string, values: ReadonlyArray<unknown>, columns: number): StatementResult => {
-      const prepared = prepare(sql)
-      const rows = inTransaction(() =>
-        Array.from(
-          { length: values.length / columns },
-          (_, row) => runOnce(prepared, values.slice(row * columns, (row + 1) * columns))
-        ).flat()
-      )
-      return { columns: prepared.columns, rows, wrote: false }
     },
     isTransaction: () => database.isTransaction,
     close: () => database.close()
@@ -136,3 +143,14 @@ export const open = (file: string, content?: Uint8Array) => {
 }
 
 export type Driver = ReturnType<typeof open>
+
+/** Runs the statements until one fails. */
+export const runAll = (driver: Driver, statements: ReadonlyArray<Statement>): Answer => {
+  const results: Array<StatementResult> = []
+  try {
+    for (const statement of statements) results.push(driver.run(statement))
+    return { results }
+  } catch (failure) {
+    return { results, failure }
+  }
+}

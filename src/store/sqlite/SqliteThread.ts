@@ -3,13 +3,13 @@
  *
  * Invariants
  * 1. Statements run one at a time, in the order in which they were sent
- * 2. A caller waits for a statement that was sent, even if the caller is interrupted, so no statement runs after the interruption
- * 3. Once the thread has ended, for any reason, every statement fails with `ThreadEnded`, including those already sent
+ * 2. A caller waits for the statements that it sent, even if it is interrupted, so no statement runs after the interruption
+ * 3. Once the thread has ended, for any reason, every request fails with `ThreadEnded`, including those already sent
  */
 import * as Effect from "effect/Effect"
 import { extname } from "node:path"
 import { Worker } from "node:worker_threads"
-import type { Session, StatementResult } from "./SqliteDriver.ts"
+import type { Answer, Session } from "./SqliteDriver.ts"
 import type { Reply, Request, SerializedError } from "./SqliteThreadMain.ts"
 
 /** The connection is permanently lost. */
@@ -26,8 +26,6 @@ export class ThreadEnded extends Error {
 /** `.ts` when run from source, `.js` after a build. */
 const main = new URL(`./SqliteThreadMain${extname(import.meta.url)}`, import.meta.url)
 
-const isFailure = (answer: StatementResult | SerializedError): answer is SerializedError => "message" in answer
-
 /** The error as the driver threw it. */
 const errorOf = ({ errcode, message }: SerializedError): Error =>
   Object.assign(new Error(message), errcode === undefined ? {} : { errcode })
@@ -36,19 +34,15 @@ const errorOf = ({ errcode, message }: SerializedError): Error =>
 export const open = (file: string): Effect.Effect<Session, unknown> =>
   Effect.suspend(() => {
     const worker = new Worker(main, { workerData: file, name: "sqlite" })
-    const waiting: Array<(answer: Effect.Effect<StatementResult, unknown>) => void> = []
+    const waiting: Array<(answer: Effect.Effect<Answer, unknown>) => void> = []
     let isTransaction = false
     let fault: unknown = undefined
     let ended: ThreadEnded | null = null
 
     worker.on("message", (reply: Reply) => {
       isTransaction = reply.isTransaction
-      const { result } = reply
-      waiting.shift()?.(
-        isFailure(result)
-          ? Effect.fail(errorOf(result))
-          : Effect.succeed(result)
-      )
+      const { failure, results } = reply
+      waiting.shift()?.(Effect.succeed(failure === null ? { results } : { results, failure: errorOf(failure) }))
     })
     worker.on("error", (cause) => (fault = cause))
     // after a reply that cannot be read, later replies would be matched with the wrong statements
@@ -62,8 +56,8 @@ export const open = (file: string): Effect.Effect<Session, unknown> =>
       for (const resume of waiting.splice(0)) resume(Effect.fail(ended))
     })
 
-    /** Sends a request and registers for its reply in one step, so that replies arrive in the order of the waiting statements. */
-    const reply = (send: () => void): Effect.Effect<StatementResult, unknown> =>
+    /** Sends a request and registers for its reply in one step, so that replies arrive in the order of the waiting requests. */
+    const reply = (send: () => void): Effect.Effect<Answer, unknown> =>
       Effect.uninterruptible(Effect.callback((resume) => {
         if (ended !== null) return resume(Effect.fail(ended))
         try {
@@ -76,9 +70,12 @@ export const open = (file: string): Effect.Effect<Session, unknown> =>
       }))
     const send = (request: Request) => worker.postMessage(request)
 
-    return Effect.as(reply(() => undefined), {
-      run: (sql, params) => reply(() => send([sql, params])),
-      runForEachRow: (sql, values, columns) => reply(() => send([sql, values, columns])),
+    const opened = Effect.flatMap(
+      reply(() => undefined),
+      (answer) => "failure" in answer ? Effect.fail(answer.failure) : Effect.void
+    )
+    return Effect.as(opened, {
+      run: (statements) => reply(() => send(statements)),
       isTransaction: () => isTransaction,
       close: Effect.callback((resume) => {
         if (ended !== null) return resume(Effect.void)

@@ -1,15 +1,15 @@
 /**
- * The main module of a SQLite connection's thread. It opens the file, then runs statements in the order of arrival. The first
+ * The main module of a SQLite connection's thread. It opens the file, then answers requests in the order of arrival. The first
  * reply reports whether the file could be opened; each further reply answers one request.
  *
  * Gotchas
  * - An error keeps only its message when it is sent to another thread, so SQLite's result code is sent separately.
  */
 import { parentPort, workerData } from "node:worker_threads"
-import { type Driver, open, type StatementResult } from "./SqliteDriver.ts"
+import { type Driver, open, runAll, type Statement, type StatementResult } from "./SqliteDriver.ts"
 
-/** A statement to run, once for each row if the rows have `columns` values; null to close the file and end the thread. */
-export type Request = readonly [sql: string, values: ReadonlyArray<unknown>, columns?: number] | null
+/** Statements to run; null to close the file and end the thread. */
+export type Request = ReadonlyArray<Statement> | null
 
 export interface SerializedError {
   readonly message: string
@@ -17,7 +17,8 @@ export interface SerializedError {
 }
 
 export interface Reply {
-  readonly result: StatementResult | SerializedError
+  readonly results: ReadonlyArray<StatementResult>
+  readonly failure: SerializedError | null
   /** Whether a transaction is open now. */
   readonly isTransaction: boolean
 }
@@ -37,20 +38,18 @@ const serve = (driver: Driver) => {
       // in a worker thread this ends only the thread, even if other modules keep it busy
       process.exit()
     }
-    const [sql, values, columns] = request
-    let result: StatementResult | SerializedError
-    try {
-      result = columns === undefined ? driver.run(sql, values) : driver.runForEachRow(sql, values, columns)
-    } catch (cause) {
-      result = failureOf(cause)
-    }
-    send({ result, isTransaction: driver.isTransaction() })
+    const answer = runAll(driver, request)
+    send({
+      results: answer.results,
+      failure: "failure" in answer ? failureOf(answer.failure) : null,
+      isTransaction: driver.isTransaction()
+    })
   })
-  send({ result: { columns: [], rows: [], wrote: false }, isTransaction: false })
+  send({ results: [], failure: null, isTransaction: false })
 }
 
 try {
   serve(open(workerData))
 } catch (cause) {
-  send({ result: failureOf(cause), isTransaction: false })
+  send({ results: [], failure: failureOf(cause), isTransaction: false })
 }

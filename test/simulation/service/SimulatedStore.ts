@@ -269,15 +269,19 @@ export class SimulatedStore {
       SqlClient.SqlClient,
       Effect.gen(function*() {
         const tracker = CommitTracker.make(dialect)
+        const verified = (session: Session, connection: Session["connection"]) =>
+          Effect.as(tracker.verify(session.connection, connection), connection)
+        const acquirers = SqlClient.makeSqliteAcquirers({
+          connection: Effect.suspend(() => verified(line.session, line.session.connection)),
+          semaphore: yield* Semaphore.make(1),
+          isTransaction: () => line.session.isTransaction()
+        })
         return yield* SqlClient.make({
-          ...SqlClient.makeSqliteAcquirers({
-            connection: Effect.suspend(() => {
-              const { connection } = line.session
-              return Effect.as(tracker.verify(connection, connection), connection)
-            }),
-            semaphore: yield* Semaphore.make(1),
-            isTransaction: () => line.session.isTransaction()
-          }),
+          ...acquirers,
+          transactionAcquirer: Effect.andThen(
+            acquirers.transactionAcquirer,
+            Effect.suspend(() => verified(line.session, line.session.transaction()))
+          ),
           compiler: Statement.makeCompilerSqlite(),
           driver: "node-sqlite",
           beginTransaction: "BEGIN IMMEDIATE",

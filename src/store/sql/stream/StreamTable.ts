@@ -74,7 +74,7 @@ export const make = (
   sql: SqlClient,
   log: EventTable,
   cipher: ContentCipher,
-  { fence }: Fencing
+  { fence, fenceWith }: Fencing
 ) => {
   const locks = Locks.make(sql)
   const is = isStream(sql)
@@ -219,8 +219,7 @@ export const make = (
       key: StreamKey,
       body: (tx: StreamTx) => Effect.Effect<A, E>
     ): Effect.Effect<A, E | StoreError> =>
-      fence(owner).pipe(
-        Effect.andThen(open(key)),
+      fenceWith(owner, open(key)).pipe(
         Effect.flatMap(body),
         sql.withTransaction,
         withRetry("transact")

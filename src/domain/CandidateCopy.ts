@@ -31,7 +31,7 @@ export const chooseCopy = <C extends CandidateCopy>(
 ): { readonly copy: C; readonly disputed: boolean } => {
   const copy = copies.reduce((best, other) => isBefore(other, best) ? other : best)
   const disputed = copies.some((other) =>
-    other.changedAtMs === copy.changedAtMs && other.canonicalHash !== copy.canonicalHash
+    other.changedAtMs === copy.changedAtMs && other.canonicalHash() !== copy.canonicalHash()
   )
   return { copy, disputed }
 }

@@ -8,7 +8,7 @@
  * Gotchas
  * - `before` and `after` are JSON *texts*. The stored text is inserted into the published text without being parsed again.
  */
-import { createHash, hash } from "node:crypto"
+import { hash } from "node:crypto"
 import type { Model } from "./Model.ts"
 import { schemaIdOf } from "./SchemaId.ts"
 
@@ -27,7 +27,7 @@ export type Json = string
 
 /** An event as capture appends it. The store adds the position and the reference to the record's previous row. */
 export interface NewEvent {
-  /** Hash of generation, integration, model, id, version, kind and canonical content. */
+  /** Hash of generation, integration, model, id, version, kind and content. */
   readonly eventId: string
   readonly id: string
   readonly remoteId: string | null
@@ -119,16 +119,20 @@ export const parsePosition = (identity: LogIdentity, text: string): LogPlace | "
     : "foreign"
 }
 
-/** Event id: a hash of its inputs, so that different content gives a different id (I4). `canonicalAfter` is the canonical hash or null. */
+/** Event id: a hash of its inputs, so that different content gives a different id (I4). `after` is the stored text. */
 export const eventIdOf = (
-  key: { readonly generation: number; readonly integration: string; readonly model: Model; readonly id: string },
+  { generation, integration, model }: {
+    readonly generation: number
+    readonly integration: string
+    readonly model: Model
+  },
+  id: string,
   version: number,
   kind: Kind,
-  canonicalAfter: string | null
+  after: Json | null
 ): string =>
-  createHash("sha256")
-    .update(JSON.stringify([key.generation, key.integration, key.model, key.id, version, kind, canonicalAfter]))
-    .digest("base64url")
+  // no id contains a null character
+  hash("sha256", [generation, integration, model, id, version, kind, after].join("\0"), "base64url")
 
 const encodeSource = (integration: string): string =>
   `/integrations/${encodeURIComponent(integration).replaceAll("%3A", ":").replaceAll("%40", "@")}`
@@ -186,7 +190,7 @@ export const removalAttributesOf = (
   now: number
 ) => ({
   specversion: "1.0",
-  id: eventIdOf({ ...record, generation }, 0, "deleted", null),
+  id: eventIdOf({ ...record, generation }, record.id, 0, "deleted", null),
   source: encodeSource(record.integration),
   type: `rollcall.${record.model}.state`,
   subject: record.id,

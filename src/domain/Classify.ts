@@ -106,9 +106,9 @@ export const classify = (
   const observedBefore = pending?.status === "absent" || isDisputed ? undefined : pending
   const newest = observedBefore ??
     { deleted: !known.live, canonicalHash: known.canonicalHash, changedAtMs: known.changedAt }
-  const emptied = known.live && observed.blank && observed.canonicalHash !== known.canonicalHash
+  const emptied = known.live && observed.blank && observed.canonicalHash() !== known.canonicalHash
   const gone = observed.deleted || emptied
-  const sameAsNewest = newest.deleted === gone && (gone || newest.canonicalHash === observed.canonicalHash)
+  const sameAsNewest = newest.deleted === gone && (gone || newest.canonicalHash === observed.canonicalHash())
 
   if (!context.isRefetch) {
     if (known.lastSeenRunId === context.runId) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }
@@ -119,7 +119,7 @@ export const classify = (
   }
   if (known.live) {
     if (observed.deleted) return { _tag: "Deleted" }
-    if (observed.canonicalHash === known.canonicalHash) return { _tag: "Same" }
+    if (observed.canonicalHash() === known.canonicalHash) return { _tag: "Same" }
     return { _tag: emptied ? "Emptied" : "Updated" }
   }
   return observed.deleted || observed.blank ? { _tag: "Tombstone" } : { _tag: "Restored" }

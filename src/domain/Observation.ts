@@ -2,8 +2,7 @@
  * One record as an API response showed it, ready to be compared with its published content.
  *
  * Gotchas
- * - The bytes are hashed for every row. The row is parsed, and its content processed and hashed, only if that hash differs from the stored
- *   hash. Different bytes may be the same content with different white space or property order.
+ * - The bytes are hashed for every row. The row is parsed, and its content processed, only if that hash differs from the stored hash. Different bytes may be the same content with different white space or property order.
  * - Redaction may remove a field from the content, so the id and the timestamps are read from the raw record. The remote id, which is only
  *   published, is read from the content.
  * - A record is deleted if `remote_deleted_at` has a value, even one that is not a readable time. An empty text or `false` is treated as
@@ -48,7 +47,8 @@ export interface Observation {
   readonly id: string
   readonly remoteId: string | null
   readonly textHash: string
-  readonly canonicalHash: string
+  /** Hash of the content's canonical form, computed at the first call: a record that is read for the first time needs none. */
+  readonly canonicalHash: () => string
   /** Processed content, as it is stored and published. */
   readonly content: JsonObject
   readonly deleted: boolean
@@ -145,11 +145,12 @@ export const isBlank = (record: JsonObject): boolean =>
 export const observe = (processing: Processing, row: Row): Observation => {
   const { raw } = row
   const content = processing.apply(raw)
+  let known: string | null = null
   return {
     id: row.id,
     remoteId: storableText(content["remote_id"]),
     textHash: row.textHash,
-    canonicalHash: canonicalHash(processing.shape, content),
+    canonicalHash: () => known ??= canonicalHash(processing.shape, content),
     content,
     deleted: Boolean(raw["remote_deleted_at"]),
     blank: isBlank(raw),

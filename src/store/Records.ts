@@ -17,6 +17,12 @@ export interface StoredContent {
   readonly redaction: string | null
 }
 
+/**
+ * Stands for the canonical hash of the content in a live record's newest row of the log, with the head's processing. A transaction that
+ * removes values from that row must store the hash first (V1).
+ */
+export const unhashed = "-"
+
 /** The last published state of one record. */
 export interface Head {
   readonly id: string
@@ -30,6 +36,7 @@ export interface Head {
   readonly position: number | null
   /** Hash of the serialized text as last observed *and published*. */
   readonly textHash: string
+  /** `unhashed` until the record's bytes change; empty if every content differs from it. */
   readonly canonicalHash: string
   /** Identifies the processing (normalizer, redaction, registry entry) with which the hashes were made. */
   readonly fingerprint: string
@@ -184,7 +191,7 @@ export interface OlderGenerationRecord extends Pick<StoredContent, "redaction"> 
 }
 
 /** A row of the log whose content may have to be rewritten. */
-export interface LogContent extends Pick<LogEntry, "kind" | "remoteId" | "changes" | "transitions"> {
+export interface LogContent extends Pick<LogEntry, "id" | "kind" | "remoteId" | "changes" | "transitions"> {
   readonly position: number
   readonly after: StoredContent | null
   /** Content of the record's previous row; null if there is none, or it is no longer kept. */

@@ -5,7 +5,7 @@
  * - Kind, changes and transitions are derived from `before` and `after` as in the service. Contents that do not match the
  *   trigger are rejected.
  */
-import { canonicalHash, isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
+import { isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
 import {
   type DeleteReason,
   eventIdOf,
@@ -116,12 +116,13 @@ const buildEvent = (trigger: string, fixture: Loose): PublishedEvent => {
   const { shape } = defaultProcessing(model)
   const version = fixture.version ?? (kind === "created" ? 1 : 2)
   const origin = fixture.origin ?? "poll"
-  const key = { generation: 1, integration: fixture.integration ?? integration, model, id: String(content["id"]) }
+  const stream = { generation: 1, integration: fixture.integration ?? integration, model }
+  const recordId = String(content["id"])
   return {
-    id: eventIdOf(key, version, kind, after === null ? null : canonicalHash(shape, after)),
+    id: eventIdOf(stream, recordId, version, kind, textOf(after)),
     model,
-    integration: key.integration,
-    recordId: key.id,
+    integration: stream.integration,
+    recordId,
     remoteId: typeof content["remote_id"] === "string" ? content["remote_id"] : null,
     generation: 1,
     version,

@@ -78,7 +78,7 @@ export const ingest = Effect.fnUntraced(function*(
   const ids = [...copies.keys()]
   const heads = yield* tx.heads(ids)
   const pending = yield* tx.pending(ids)
-  const stored: Stored = { heads, pending, rehashed: yield* rehash(tx, copies, heads, context) }
+  const stored: Stored = { heads, pending, rehashed: yield* rehash(tx, copies, { heads, pending }, context) }
 
   const rowCounts = { ...zeroRowCounts, read: prepared.rows.length, duplicates: prepared.rows.length - copies.size }
   const classified: Array<ClassifiedRow> = []

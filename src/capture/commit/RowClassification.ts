@@ -9,6 +9,7 @@
  *   record with only one content ends the dispute.
  * - After a change of the processing, a record is first hashed with the older one (S3, V1, V2). If that hash equals the stored one, the
  *   record did not change. Otherwise the stored content is hashed with the new processing, and then compared.
+ * - The head of a record whose bytes have never changed has no canonical hash. It is computed from the stored content.
  */
 import * as Effect from "effect/Effect"
 import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"
@@ -16,17 +17,17 @@ import { type Classification, classify, isOlder, type PendingObservation } from 
 import { type Observation, observe, type Row } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
-import type { Head, Pending } from "../../store/Records.ts"
+import { type Head, type Pending, unhashed } from "../../store/Records.ts"
 import type { StreamTx } from "../../store/Store.ts"
 import type { PageContext } from "../record/PageContext.ts"
-import { currentContent } from "../record/StoredContent.ts"
+import { currentContent, earlierProcessings, hashOfHead } from "../record/StoredContent.ts"
 import { isSweepOnly } from "../Stream.ts"
 
 /** The stored rows of this page's records. */
 export interface Stored {
   readonly heads: ReadonlyMap<string, Head>
   readonly pending: ReadonlyMap<string, Pending>
-  /** Canonical hashes with the current processing, for heads whose hashes were made with an older one. */
+  /** Canonical hashes with the current processing, for heads that have none or have one that was made with an older processing. */
   readonly rehashed: ReadonlyMap<string, string>
 }
 
@@ -37,29 +38,35 @@ export interface ClassifiedRow {
 
 const hashBy = ({ apply, shape }: Processing, record: JsonObject): string => canonicalHash(shape, apply(record))
 
+/** True if the rows have the bytes of the published record, and nothing is pending. */
+const isUnchanged = (rows: ReadonlyArray<Row>, head: Head, pending: Pending | undefined): boolean =>
+  pending === undefined && rows.every(({ textHash }) => textHash === head.textHash)
+
 /** Canonical hashes with the current processing, by id; see `Stored`. */
 export const rehash = Effect.fnUntraced(function*(
   tx: StreamTx,
   copies: ReadonlyMap<string, ReadonlyArray<Row>>,
-  heads: ReadonlyMap<string, Head>,
+  { heads, pending }: Omit<Stored, "rehashed">,
   { processing, stream }: PageContext
 ) {
   const outdated = [...copies].flatMap(([id, rows]) => {
     const head = heads.get(id)
-    return head !== undefined && head.live && head.position !== null && head.fingerprint !== processing.fingerprint
-      ? [{ head, position: head.position, shown: rows.at(-1)!.raw }]
+    if (head === undefined || !head.live || head.position === null || isUnchanged(rows, head, pending.get(id))) {
+      return []
+    }
+    return head.fingerprint !== processing.fingerprint || head.canonicalHash === unhashed
+      ? [{ head, position: head.position, row: rows.at(-1)! }]
       : []
   })
   if (outdated.length === 0) return new Map<string, string>()
-  // Only the rules of an earlier processing are known; its registry entry and its key are taken from the current one. If one of these
-  // changed too, nothing matches, and the stored content is hashed instead.
-  const older = new Map((stream.processings ?? []).map(processing.withRules).map((one) => [one.fingerprint, one]))
+  const processingOf = earlierProcessings(processing, stream)
   const contents = yield* tx.contents(outdated.map(({ position }) => position))
-  return new Map(outdated.flatMap(({ head, position, shown }) => {
-    const then = older.get(head.fingerprint)
-    const isSame = then !== undefined && hashBy(then, shown) === head.canonicalHash
-    if (isSame) return [[head.id, hashBy(processing, shown)] as const]
-    const content = currentContent(processing, stream, contents.get(position))
+  return new Map(outdated.flatMap(({ head, position, row }) => {
+    const stored = contents.get(position)
+    const then = processingOf(head.fingerprint)
+    const isSame = then !== processing && hashBy(then, row.raw) === hashOfHead(head, stored, then)
+    if (isSame) return [[head.id, hashBy(processing, row.raw)] as const]
+    const content = currentContent(processing, stream, stored)
     return content === null ? [] : [[head.id, canonicalHash(processing.shape, content)] as const]
   }))
 })
@@ -74,16 +81,17 @@ export const classifyCopies = (
   const last = rows.at(-1)!
   const head = stored.heads.get(last.id)
   const pending = stored.pending.get(last.id)
-  const agree = rows.every((row) => row.textHash === last.textHash)
-  if (agree && head !== undefined && pending === undefined && head.textHash === last.textHash) {
+  if (head !== undefined && isUnchanged(rows, head, pending)) {
     return head.lastSeenRunId === context.runId && !context.isRefetch ? "duplicate" : "unchanged"
   }
+  const agree = rows.every((row) => row.textHash === last.textHash)
   const copies = (agree ? [last] : rows).map((row) => observe(processing, row))
-  const { canonicalHash, deleted } = copies.at(-1)!
-  const disagree = copies.some((copy) => copy.deleted !== deleted || copy.canonicalHash !== canonicalHash)
+  const newest = copies.at(-1)!
+  const disagree = !agree &&
+    copies.some((copy) => copy.deleted !== newest.deleted || copy.canonicalHash() !== newest.canonicalHash())
   // Equal copies can have different timestamps. If the older timestamp were stored, an outdated copy with a timestamp between the two would
   // later count as newer.
-  const observed = disagree ? copies.at(-1)! : copies.reduce((a, b) => isOlder(a.changedAtMs, b.changedAtMs) ? b : a)
+  const observed = disagree ? newest : copies.reduce((a, b) => isOlder(a.changedAtMs, b.changedAtMs) ? b : a)
   if (disagree) return { observed, classification: { _tag: "Disputed" } }
   const known = head && { ...head, canonicalHash: stored.rehashed.get(head.id) ?? head.canonicalHash }
   const pendingObservation = pending !== undefined && isDecidedBy(context, pending)

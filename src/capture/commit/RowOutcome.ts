@@ -12,7 +12,14 @@ import type * as Guard from "../../domain/Guard.ts"
 import type { Observation } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
-import type { Hold, Pending, PendingStatus, RecordWrite, StoredContent } from "../../store/Records.ts"
+import {
+  type Hold,
+  type Pending,
+  type PendingStatus,
+  type RecordWrite,
+  type StoredContent,
+  unhashed
+} from "../../store/Records.ts"
 import type { RowCounts } from "../../store/Run.ts"
 import { applyMasks, maskingHolds, pendingStatusFor } from "../guard/FieldMask.ts"
 import type { PageContext } from "../record/PageContext.ts"
@@ -37,8 +44,10 @@ export const outcomeOf = (
 ): Outcome => {
   const head = stored.heads.get(observed.id)
   const row = stored.pending.get(observed.id)
-  const write = (change: RecordChange, next: NewContent = observed) =>
-    buildRecordWrite(head, change, next, { ...context, detectedAt: context.now })
+  const write = (
+    change: RecordChange,
+    next: NewContent = { ...observed, canonicalHash: observed.canonicalHash() }
+  ) => buildRecordWrite(head, change, next, { ...context, detectedAt: context.now })
   const pending = (status: PendingStatus, reason: DeleteReason | null, hold: number | null = null): Outcome => ({
     countedAs: "pending",
     pending: toPending(observed, { status, reason, hold }, context)
@@ -59,7 +68,10 @@ export const outcomeOf = (
     case "Tombstone":
       return { countedAs: "tombstones", write: write({ kind: "tombstone", erased: observed.blank }) }
     case "Created":
-      return { countedAs: "changed", write: write({ kind: "created", old: classification.old }) }
+      return {
+        countedAs: "changed",
+        write: write({ kind: "created", old: classification.old }, { ...observed, canonicalHash: unhashed })
+      }
     case "Unseen":
       return { countedAs: "changed", write: write({ kind: "unseen", old: classification.old }) }
     case "Updated": {
@@ -106,7 +118,7 @@ const newestOf = ({ canonicalHash, changedAt, content, remoteId, textHash }: Obs
   redaction: applied.id,
   remoteId,
   textHash,
-  canonicalHash,
+  canonicalHash: canonicalHash(),
   changedAt
 })
 

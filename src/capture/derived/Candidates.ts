@@ -40,7 +40,7 @@ const maxParents = 50
 
 const isUpToDate = (head: Head | undefined, copy: ObservedCopy, processing: Processing): boolean =>
   head !== undefined && head.live !== copy.deleted && head.fingerprint === processing.fingerprint &&
-  head.canonicalHash === copy.canonicalHash && (head.changedAt ?? -Infinity) >= (copy.changedAtMs ?? -Infinity)
+  head.canonicalHash === copy.canonicalHash() && (head.changedAt ?? -Infinity) >= (copy.changedAtMs ?? -Infinity)
 
 /** Copies in applications that this transaction does not change, and whether these are all applications of a candidate. */
 const otherCopies = Effect.fnUntraced(function*(
@@ -188,7 +188,7 @@ export const deriveCandidates = Effect.fnUntraced(function*(
     const cause = causes.find(({ parent }) => parent === copy.parent) ?? causes[0]
     const classification = classify(known, undefined, copy, { ...context, isRefetch: true })
     const step = toRecordChange(classification, cause?.old === true, published, copy, processing)
-    writes.push(buildRecordWrite(head, step, copy, contextFor(cause)))
+    writes.push(buildRecordWrite(head, step, { ...copy, canonicalHash: copy.canonicalHash() }, contextFor(cause)))
   }
   yield* tx.markStale([...stale])
   return { derived, writes }

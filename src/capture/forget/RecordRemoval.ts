@@ -62,7 +62,7 @@ const contextOf = (tx: StreamTx, streams: Streams, now: number): PageContext => 
 })
 
 const deletedEvent = (tx: StreamTx, { id, version }: Head, now: number) =>
-  newEvent(tx.state, { id, remoteId: null, canonicalHash: "", changedAt: null }, null, {
+  newEvent(tx.state, { id, remoteId: null, changedAt: null }, null, {
     version: version + 1,
     kind: "deleted",
     origin: "refresh",
@@ -229,11 +229,10 @@ const removeFrom = (
             continue
           }
           const kept = withoutCopies(key.model, content, forgotten)
-          const hash = canonicalHash(processing.shape, kept)
           const text = (name: string) => typeof kept[name] === "string" ? kept[name] : null
           const created = newEvent(
             tx.state,
-            { id: head.id, remoteId: text("remote_id"), canonicalHash: hash, changedAt: text("changed_at") },
+            { id: head.id, remoteId: text("remote_id"), changedAt: text("changed_at") },
             JSON.stringify(kept),
             { version: head.version + 2, kind: "created", origin: "backfill", restored: true, detectedAt: now }
           )
@@ -242,7 +241,7 @@ const removeFrom = (
               ...head,
               version: head.version + 2,
               textHash: "",
-              canonicalHash: hash,
+              canonicalHash: canonicalHash(processing.shape, kept),
               fingerprint: processing.fingerprint
             },
             events: [deletedEvent(tx, head, now), created],

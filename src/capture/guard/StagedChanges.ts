@@ -9,8 +9,9 @@ import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"
 import { diff } from "../../domain/Diff.ts"
 import type { Wave } from "../../domain/Guard.ts"
 import { isBlank, storableText } from "../../domain/Observation.ts"
+import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
-import type { Head, Pending, RecordWrite, ReleaseMode } from "../../store/Records.ts"
+import { type Head, type Pending, type RecordWrite, type ReleaseMode, unhashed } from "../../store/Records.ts"
 import type { StoreError, StreamTx } from "../../store/Store.ts"
 import type { PageContext } from "../record/PageContext.ts"
 import { buildRecordWrite, type NewContent, type RecordChange } from "../record/RecordWrite.ts"
@@ -28,10 +29,16 @@ export interface StagedChange {
   readonly kind: Wave | "update" | "nothing"
 }
 
-const kindOf = (row: Pending, head: Head): StagedChange["kind"] => {
+const kindOf = (
+  row: Pending,
+  head: Head,
+  published: JsonObject | null,
+  { shape }: Processing
+): StagedChange["kind"] => {
   if (row.deleted) return head.live ? "deletes" : "nothing"
   if (!head.live) return "restores"
-  return head.canonicalHash === row.canonicalHash ? "nothing" : "update"
+  const hash = head.canonicalHash === unhashed ? canonicalHash(shape, published ?? {}) : head.canonicalHash
+  return hash === row.canonicalHash ? "nothing" : "update"
 }
 
 /** The changes of these rows. Rows of records without a head are left out. */
@@ -49,12 +56,13 @@ export const loadStagedChanges = Effect.fnUntraced(function*(
     const head = heads.get(row.id)
     if (head === undefined) return []
     const { content, redaction } = row
+    const published = currentContent(processing, stream, (head.live ? contents : images).get(head.position ?? 0))
     return [{
       row,
       head,
-      published: currentContent(processing, stream, (head.live ? contents : images).get(head.position ?? 0)),
+      published,
       observed: currentContent(processing, stream, content === null ? null : { content, redaction }) ?? {},
-      kind: kindOf(row, head)
+      kind: kindOf(row, head, published, processing)
     }]
   })
 })

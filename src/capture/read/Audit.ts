@@ -81,7 +81,7 @@ const compareRecord = (
   if (head?.live !== true) return live ? suspect(head === undefined ? "unknown" : "deleted") : []
   if (!live) return suspect("gone")
   const published = currentContent(processing, state, content) ?? {}
-  return canonicalHash(processing.shape, published) === observed.canonicalHash
+  return canonicalHash(processing.shape, published) === observed.canonicalHash()
     ? []
     : suspect("content", diff(processing.shape, published, observed.content).map(({ path }) => path))
 }

@@ -23,10 +23,11 @@ import type { Head, RecordWrite } from "../../store/Records.ts"
 import type { StreamState } from "../../store/State.ts"
 
 /** The record's new content, from an observation or from a pending row. */
-export type NewContent = Pick<
-  Observation,
-  "id" | "remoteId" | "content" | "textHash" | "canonicalHash" | "changedAt" | "changedAtMs"
->
+export interface NewContent
+  extends Pick<Observation, "id" | "remoteId" | "content" | "textHash" | "changedAt" | "changedAtMs">
+{
+  readonly canonicalHash: string
+}
 
 /** `old`: the record existed before the backfill, so its events have the origin `backfill`. */
 export type RecordChange =
@@ -64,16 +65,11 @@ export const parseContent = (text: string | null | undefined): JsonObject | null
 /** One event of a record. `after`: the content after it; null for a delete. */
 export const newEvent = (
   stream: Pick<StreamState, "integration" | "model" | "generation">,
-  record: Pick<NewContent, "id" | "remoteId" | "canonicalHash" | "changedAt">,
+  record: Pick<NewContent, "id" | "remoteId" | "changedAt">,
   after: Json | null,
   details: Pick<NewEvent, "version" | "kind" | "origin" | "detectedAt"> & Partial<NewEvent>
 ): NewEvent => ({
-  eventId: eventIdOf(
-    { ...stream, id: record.id },
-    details.version,
-    details.kind,
-    after === null ? null : record.canonicalHash
-  ),
+  eventId: eventIdOf(stream, record.id, details.version, details.kind, after),
   id: record.id,
   remoteId: record.remoteId,
   generation: stream.generation,

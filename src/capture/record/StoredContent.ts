@@ -4,10 +4,10 @@
  * Gotchas
  * - The rules of rows that this transaction has written may not be in the stream's state yet. They are the current ones.
  */
-import type { JsonObject } from "../../domain/Canonical.ts"
+import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { type AppliedRules, appliedRules } from "../../domain/Redaction.ts"
-import type { StoredContent } from "../../store/Records.ts"
+import { type Head, type StoredContent, unhashed } from "../../store/Records.ts"
 import type { StreamState } from "../../store/State.ts"
 import { parseContent } from "./RecordWrite.ts"
 
@@ -37,6 +37,26 @@ export const withProcessing = (stream: StreamState, { applied, fingerprint, rule
   if (processings.at(-1)?.fingerprint === fingerprint) return state
   const others = processings.filter((known) => known.fingerprint !== fingerprint)
   return { ...state, processings: [...others, { fingerprint, ...rules }].slice(-maxProcessings) }
+}
+
+/**
+ * Returns the processing with this fingerprint if the state lists it, else the current one. Only the rules of an earlier processing are known;
+ * its registry entry and its key are taken from the current one. If one of these changed too, nothing matches.
+ */
+export const earlierProcessings = (processing: Processing, { processings = [] }: StreamState) => {
+  const others = processings.filter(({ fingerprint }) => fingerprint !== processing.fingerprint)
+  const earlier = new Map(others.map(processing.withRules).map((one) => [one.fingerprint, one]))
+  return (fingerprint: string): Processing => earlier.get(fingerprint) ?? processing
+}
+
+/** The canonical hash of a head. `stored`: the content of its row. `shape`: of the processing with which its hashes were made. */
+export const hashOfHead = (
+  { canonicalHash: hash }: Head,
+  stored: StoredContent | null | undefined,
+  { shape }: Processing
+): string => {
+  const content = hash === unhashed ? parseContent(stored?.content) : null
+  return content === null ? hash : canonicalHash(shape, content)
 }
 
 export const currentContent = (

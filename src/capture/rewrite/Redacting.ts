@@ -4,7 +4,8 @@
  *
  * Gotchas
  * - If a rule is removed, the values that it removed do not return.
- * - Event ids and the hashes of heads do not change. A head's hash is replaced when its record is read again.
+ * - Event ids and the hashes of heads do not change. A head's hash is replaced when its record is read again. The redactor calculates a hash
+ *   that a head lacks before it redacts the row.
  * - The changes of a row whose previous row is past retention are removed: no reader gets them.
  * - A transition at a redacted path is removed, because its name can reveal the value, as `hired` does.
  */

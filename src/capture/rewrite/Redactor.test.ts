@@ -13,6 +13,7 @@ import { capturing } from "../../../test/support/capture/Capturing.ts"
 import { owning, type Rig, rigWith, scenario, start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { named } from "../../../test/support/capture/Waves.ts"
+import { indented } from "../../../test/support/source/Spelling.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import type { StreamModel } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
@@ -160,6 +161,28 @@ describe("content that was stored before a rule was added", () => {
       yield* rigWith(rig, hiding).sweep
       assert.strictEqual((yield* rig.events).length, 390)
     }))
+
+  for (const isAdopted of [false, true]) {
+    const where = isAdopted ? "in the log of an adopted store" : "in the log"
+    it.effect(`${where} is not published with its value if the rule is removed before the record is read again (V1)`, () =>
+      scenario(function*(rig) {
+        yield* rig.fill({ id: "a", title: "secret", outcome: "PENDING" })
+        if (isAdopted) {
+          yield* StoreAdoption.adopt(yield* StoreAdoption.plan(0), () => hiding)
+          rig = { ...rig, stream: { ...rig.stream, owner: yield* (yield* Store).takeOwnership("capture") } }
+        } else yield* redact(rig, hiding)
+        const redacted = yield* rig.events
+        assert.match(JSON.parse(redacted[0]!.after!).title, /^redacted:/)
+        rig.api.intercept = indented(2)
+        yield* rigWith(rig, plain).sweep
+        assert.deepStrictEqual(yield* rig.events, redacted)
+        assert.deepStrictEqual(yield* rig.pending, {})
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "a", title: "secret", outcome: "HIRED" })
+        yield* rigWith(rig, plain).poll
+        assert.strictEqual(JSON.parse((yield* rig.events).at(-1)!.after!).title, "secret")
+      }, { processing: plain }))
+  }
 
   it.effect("loses transitions whose path is redacted, and keeps the others", () =>
     scenario(function*(rig) {

@@ -22,11 +22,11 @@ import * as Effect from "effect/Effect"
 import type { StreamKey } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { combine, satisfies } from "../../domain/Redaction.ts"
-import type { LogContent, RewrittenContent } from "../../store/Records.ts"
+import { type LogContent, type RewrittenContent, unhashed } from "../../store/Records.ts"
 import type { Owner, RedactionProgress, StreamState } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
 import * as Metrics from "../Metrics.ts"
-import { withRedaction } from "../record/StoredContent.ts"
+import { earlierProcessings, hashOfHead, withRedaction } from "../record/StoredContent.ts"
 import { annotate, type Ownership, unlessErased } from "../Stream.ts"
 import { redactLogRow, redactPending, redactQuarantined } from "./Redacting.ts"
 
@@ -84,6 +84,26 @@ const finished = (state: StreamState, { key, processing: { applied } }: Target):
 
 const asStored = ({ after, ...row }: LogContent): RewrittenContent => ({ ...row, after: after?.content ?? null })
 
+/**
+ * Stores the canonical hashes of these rows' records, if they are not stored yet and the rows are the newest ones. Afterwards the rows can be
+ * redacted: once a rule is removed, the hash shows that a record has not changed, and its value is not published (V1).
+ */
+const storeHashes = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  state: StreamState,
+  rows: ReadonlyArray<LogContent>,
+  processing: Processing
+) {
+  const heads = yield* tx.heads([...new Set(rows.map(({ id }) => id))])
+  const processingOf = earlierProcessings(processing, state)
+  yield* tx.write(rows.flatMap(({ after, id, position }) => {
+    const head = heads.get(id)
+    if (head?.canonicalHash !== unhashed || head.position !== position) return []
+    const hash = hashOfHead(head, after, processingOf(head.fingerprint))
+    return [{ head: { ...head, canonicalHash: hash }, events: [] }]
+  }))
+})
+
 type Next = Pick<RedactionProgress, "table" | "after"> & { readonly newest?: number; readonly rewritten: number }
 
 /** Redacts the next rows; null if none are left. */
@@ -119,6 +139,7 @@ const redactSome = Effect.fnUntraced(function*(
     case "events": {
       const rows = yield* tx.logContents(after === null ? Number.MAX_SAFE_INTEGER : Number(after), batch)
       const redacted = rows.flatMap((row) => redactLogRow(processing, state, row) ?? again(asStored(row)))
+      yield* storeHashes(tx, state, rows, processing)
       yield* tx.rewriteLog(redacted)
       const last = rows.at(-1)
       return last === undefined

@@ -23,16 +23,15 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { canonicalHash } from "../../domain/Canonical.ts"
 import { type Forgotten, withoutCopies } from "../../domain/Forgotten.ts"
 import { type StreamKey, streamName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { combine } from "../../domain/Redaction.ts"
-import type { Head, OlderGenerationRecord, RecordWrite, StoredContent } from "../../store/Records.ts"
+import type { OlderGenerationRecord, RecordWrite, StoredContent } from "../../store/Records.ts"
 import type { Owner, StreamState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { newEvent, parseContent } from "../record/RecordWrite.ts"
-import { currentContent, rulesOf, withRedaction } from "../record/StoredContent.ts"
+import { currentContent, earlierProcessings, hashOfHead, rulesOf, withRedaction } from "../record/StoredContent.ts"
 import { type Ownership, takeStreams } from "../Stream.ts"
 import * as Redactor from "./Redactor.ts"
 
@@ -89,19 +88,18 @@ const batchRows = 250
 const publishableContent = (
   stream: StreamState,
   stored: StoredContent,
-  { canonicalHash: hash }: Head,
   processing: Processing | null,
   forgotten: Forgotten
-): StoredContent & { readonly hash: string; readonly lacksCopies: boolean } => {
+): StoredContent & { readonly lacksCopies: boolean } => {
   const content = processing === null ? parseContent(stored.content) : currentContent(processing, stream, stored)
-  if (content === null) return { ...stored, hash, lacksCopies: false }
+  if (content === null) return { ...stored, lacksCopies: false }
   const record = withoutCopies(stream.model, content, forgotten)
   const lacksCopies = record !== content
   if (processing === null) {
-    return { ...stored, ...(lacksCopies ? { content: JSON.stringify(record) } : {}), hash, lacksCopies }
+    return { ...stored, ...(lacksCopies ? { content: JSON.stringify(record) } : {}), lacksCopies }
   }
   const { id } = combine(rulesOf(stream, stored.redaction), processing.applied)
-  return { content: JSON.stringify(record), hash: canonicalHash(processing.shape, record), redaction: id, lacksCopies }
+  return { content: JSON.stringify(record), redaction: id, lacksCopies }
 }
 
 /** The state with the rules of all content that is published again. */
@@ -112,11 +110,13 @@ interface Republishing {
   readonly stream: StreamState
   readonly generation: number
   readonly processing: Processing | null
+  /** By fingerprint; null to publish the content as stored. */
+  readonly processingOf: ReturnType<typeof earlierProcessings> | null
   readonly forgotten: Forgotten
   readonly now: number
 }
 
-const republish = ({ forgotten, generation, now, processing, stream }: Republishing) =>
+const republish = ({ forgotten, generation, now, processing, processingOf, stream }: Republishing) =>
 (
   record: OlderGenerationRecord
 ): RecordWrite => {
@@ -126,13 +126,21 @@ const republish = ({ forgotten, generation, now, processing, stream }: Republish
     return { head: { ...head, live: false, textHash: "", canonicalHash: "" }, events: [] }
   }
   const stored = { content: record.content, redaction: record.redaction }
-  const { content, hash, lacksCopies, redaction } = publishableContent(stream, stored, head, processing, forgotten)
+  const { content, lacksCopies, redaction } = publishableContent(stream, stored, processing, forgotten)
   return {
     ...redaction === null ? {} : { redaction },
-    // without hashes, so that the record is published with the copies again once they are allowed
-    head: { ...head, version: 1, ...(lacksCopies ? { textHash: "", canonicalHash: "" } : {}) },
+    head: {
+      ...head,
+      version: 1,
+      // of the content so far, which may contain values that are redacted now (V1)
+      canonicalHash: processingOf === null
+        ? head.canonicalHash
+        : hashOfHead(head, stored, processingOf(head.fingerprint)),
+      // without hashes, so that the record is published with the copies again once they are allowed
+      ...(lacksCopies ? { textHash: "", canonicalHash: "" } : {})
+    },
     events: [
-      newEvent({ ...stream, generation }, { ...record, id: head.id, canonicalHash: hash }, content, {
+      newEvent({ ...stream, generation }, { ...record, id: head.id }, content, {
         version: 1,
         kind: "created",
         origin: "backfill",
@@ -158,7 +166,10 @@ const adoptStream = Effect.fnUntraced(
           const known = processing === null ? tx.state : withRedactions(tx.state, processing)
           if (known !== tx.state) yield* tx.saveState(known)
           const forgotten = yield* tx.forgotten
-          const writes = records.map(republish({ stream: tx.state, generation, processing, forgotten, now }))
+          const processingOf = processing && earlierProcessings(processing, tx.state)
+          const writes = records.map(
+            republish({ stream: tx.state, generation, processing, processingOf, forgotten, now })
+          )
           yield* tx.write(writes)
           const published = writes.reduce((sum, { events }) => sum + events.length, 0)
           return { last: records.at(-1)?.head.id ?? null, published }

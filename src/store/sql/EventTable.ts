@@ -44,8 +44,9 @@ interface RedactionRow {
 
 const toLogContent = (row: EventRow): LogContent => {
   const { before, before_redaction, content, redaction } = row as EventRow & RedactionRow
-  const { changes, kind, remoteId, transitions } = newEvents.fromRow(row)
+  const { changes, id, kind, remoteId, transitions } = newEvents.fromRow(row)
   return {
+    id,
     position: Number(row.position),
     kind,
     remoteId,

@@ -195,6 +195,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     '      if (changes.length === 0) return { countedAs: "equivalent", write: write({ kind: "same" }) }\n',
     ""
   ]),
+  mutant("unhashed-is-same", "a record whose canonical form was never needed is compared with its stored content", [
+    "const isSame = then !== processing &&",
+    "const isSame = head.canonicalHash === unhashed || then !== processing &&"
+  ]),
+  mutant("id-without-content", "an event id depends on the content", [
+    "[generation, integration, model, id, version, kind, after].join",
+    "[generation, integration, model, id, version, kind].join"
+  ]),
   mutant("volatile-counts", "volatile paths never make a change alone", [
     'const volatile = ["changed_at", "remote_updated_at"]',
     "const volatile: Array<string> = []"

@@ -38,6 +38,8 @@ export class Publishing {
   #start: GenerationStart = { position: 0, sink: 0 }
   #entries: Array<Entry> = []
   readonly #ids = new Set<string>()
+  /** The content of each event that was ever committed, also in a copy of the store that was replaced. */
+  readonly #contents = new Map<string, string | null>()
   /** The sink holds this, and the restored store lacks some of it: nothing may follow (X14, X18). */
   #diverged: Taken | null = null
   /** The events in the sink come from another store: nothing may follow them, not even the same events. */
@@ -55,6 +57,8 @@ export class Publishing {
     }
     this.#ids.add(event.eventId)
     const { after, eventId, id, kind } = event
+    if ((this.#contents.get(eventId) ?? after) !== after) report("I4", `an event id of ${id} has two contents`)
+    this.#contents.set(eventId, after)
     this.#entries.push({ eventId, after, id, kind, integration, model })
   }
 

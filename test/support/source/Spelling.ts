@@ -1,5 +1,8 @@
 /** JSON texts of a value, spelled as an API may spell them: with other white space, escapes, numbers and orders of the properties. */
+import { scanValue } from "../../../src/domain/JsonScan.ts"
+import { RawRow } from "../../../src/domain/RawRow.ts"
 import type { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
+import type { ParsedPage } from "./Doubles.ts"
 
 /** The probability of each freedom in a text, from 0 to 1. */
 export interface Spelling {
@@ -61,3 +64,12 @@ export const spell = (value: unknown, random: SeededRandom, spelling: Spelling):
   }
   return write(value)
 }
+
+/** The page with rows that are indented by this many spaces: their bytes change, their content does not. */
+export const indented = (spaces: number) => (_: unknown, page: ParsedPage): ParsedPage => ({
+  ...page,
+  results: page.results.map((row) => {
+    const bytes = Buffer.from(JSON.stringify(row, null, spaces))
+    return new RawRow(bytes, scanValue(bytes, 0)!)
+  })
+})

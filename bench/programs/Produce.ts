@@ -9,7 +9,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import kafkajs from "kafkajs"
-import { toRecord } from "../../src/publish/kafka/driver/Headers.ts"
 import { type KafkaMessage, makeEncoder } from "../../src/publish/kafka/KafkaMessage.ts"
 import { splitIntoSends } from "../../src/publish/kafka/Sends.ts"
 import * as Sqlite from "../../src/store/sqlite/Sqlite.ts"
@@ -50,7 +49,7 @@ const kafkajsProducer = async (): Promise<Bare<kafkajs.Message>> => {
   })
   await producer.connect()
   return {
-    messageOf: ({ headers, key, value }) => ({ key, value, headers: toRecord(headers) }),
+    messageOf: ({ headers, key, value }) => ({ key, value, headers: { ...headers } }),
     send: async (sends) => {
       const transaction = await producer.transaction()
       for (const messages of sends) await transaction.send({ topic, messages })
@@ -85,7 +84,7 @@ const platformaticProducer = async (): Promise<Bare<PlatformaticMessage>> => {
       key: Buffer.from(key),
       value: value ?? Buffer.alloc(0),
       headers: new Map(
-        Object.entries(toRecord(headers)).map(([name, text]) => [Buffer.from(name), Buffer.from(text)])
+        Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)])
       )
     }),
     send: async (sends) => {

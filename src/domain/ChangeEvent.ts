@@ -144,44 +144,26 @@ export const partitionKey = (entry: { readonly integration: string; readonly mod
 /** The attribute of the extension for distributed tracing, if the trace is recorded. */
 const tracingOf = ({ traceparent }: LogEntry) => traceparent === null ? {} : { traceparent }
 
-/**
- * The attributes that differ between events with the same stream, kind, origin and generation. `attributesOf` must contain them in the
- * same order, because the Kafka encoder (`KafkaMessage.ts`) fills in their values by position.
- */
-export const varyingAttributesOf = (identity: LogIdentity, entry: LogEntry) => ({
+/** CloudEvents context attributes, including extensions. */
+export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
+  specversion: "1.0",
   id: entry.eventId,
+  source: encodeSource(entry.integration),
+  type: `rollcall.${entry.model}.${entry.kind}`,
   subject: entry.id,
   time: new Date(entry.detectedAt).toISOString(),
-  recordversion: String(entry.version),
+  datacontenttype: "application/json",
+  dataschema: schemaIdOf(`${entry.model}.event`),
+  integration: entry.integration,
+  model: entry.model,
+  generation: entry.generation,
+  recordversion: entry.version,
+  origin: entry.origin,
   position: formatPosition(identity, entry.position, entry.chain),
   sequence: sequenceOf(identity, entry.position),
   partitionkey: partitionKey(entry),
   ...tracingOf(entry)
 })
-
-/** CloudEvents context attributes, including extensions. The attributes from `varyingAttributesOf` keep its order. */
-export const attributesOf = (identity: LogIdentity, entry: LogEntry) => {
-  const { id, partitionkey, position, sequence, subject, time } = varyingAttributesOf(identity, entry)
-  return {
-    specversion: "1.0",
-    id,
-    source: encodeSource(entry.integration),
-    type: `rollcall.${entry.model}.${entry.kind}`,
-    subject,
-    time,
-    datacontenttype: "application/json",
-    dataschema: schemaIdOf(`${entry.model}.event`),
-    integration: entry.integration,
-    model: entry.model,
-    generation: entry.generation,
-    recordversion: entry.version,
-    origin: entry.origin,
-    position,
-    sequence,
-    partitionkey,
-    ...tracingOf(entry)
-  }
-}
 
 /** Attributes of the removal notice for a deleted record that has no events in this generation of the log. */
 export const removalAttributesOf = (

@@ -2,7 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { entry } from "../../../test/integration/publish/Entries.ts"
 import { attributesOf, type LogEntry } from "../../domain/ChangeEvent.ts"
-import * as Headers from "./driver/Headers.ts"
 import { type Format, makeEncoder } from "./KafkaMessage.ts"
 
 const Content = Schema.Struct({ id: Schema.String, text: Schema.String, numbers: Schema.Array(Schema.Int) })
@@ -74,12 +73,12 @@ describe("KafkaMessage", () => {
         const [event, state] = encode(entry).messages
         const { headers, value } = parsedForm(entry)
         assert.strictEqual(event!.value?.toString(), value)
-        assert.deepStrictEqual(Object.entries(Headers.toRecord(event!.headers)), headers)
+        assert.deepStrictEqual(Object.entries(event!.headers), headers)
         assert.strictEqual(state!.value?.toString() ?? null, entry.after)
         const ofState = headers.filter(([name]) => name !== "ce_dataschema").map(([name, value]) =>
           name === "ce_type" ? [name, `rollcall.${entry.model}.state`] : [name, value]
         )
-        assert.deepStrictEqual(Object.entries(Headers.toRecord(state!.headers)), ofState)
+        assert.deepStrictEqual(Object.entries(state!.headers), ofState)
       }
     }
   )
@@ -88,7 +87,7 @@ describe("KafkaMessage", () => {
     const traced = entry({ position: 1, traceparent })
     const headersOf = (entry: LogEntry, format: Format, limit = 1_000_000) =>
       makeEncoder({ identity, topic: "{model}", state: true, format, limitOf: () => limit })(entry).messages
-        .map(({ headers }) => Headers.toRecord(headers))
+        .map(({ headers }) => headers)
     for (const headers of [...headersOf(traced, "cloudevents"), ...headersOf(traced, "cloudevents", 200)]) {
       assert.deepInclude(headers, { ce_traceparent: traceparent, traceparent })
     }

@@ -17,14 +17,12 @@ import {
   type LogEntry,
   type LogIdentity,
   partitionKey,
-  removalAttributesOf,
-  varyingAttributesOf
+  removalAttributesOf
 } from "../../domain/ChangeEvent.ts"
 import { isModel, streamName } from "../../domain/Model.ts"
 import type { RecordKey, StreamProgress } from "../Sink.ts"
 import { envelopeTextOf } from "./Debezium.ts"
 import type { PlacedMessage } from "./driver/Driver.ts"
-import * as Headers from "./driver/Headers.ts"
 import { fitsInBatch } from "./Sends.ts"
 import { progressTopicOf, stateTopicOf, topicOf } from "./TopicNames.ts"
 
@@ -42,25 +40,20 @@ export interface ReceivedMessage {
   readonly header: (name: string) => string | undefined
 }
 
-/** Attributes of a CloudEvent as headers. The value is null for attributes that differ between messages. */
-const headersOf = <Value extends string | null>(
-  attributes: Readonly<Record<string, string | number | Value | undefined>>
-): Record<string, string | Value> => {
-  const headers: Record<string, string | Value> = {}
+type Headers = PlacedMessage["headers"]
+
+const headersOf = (attributes: Readonly<Record<string, string | number | undefined>>): Headers => {
+  const headers: Record<string, string> = {}
   for (const name in attributes) {
     const value = attributes[name]
-    if (value === undefined) continue
-    headers[name === "datacontenttype" ? "content-type" : `ce_${name}`] = typeof value === "number"
-      ? String(value)
-      : value
+    if (value !== undefined) headers[name === "datacontenttype" ? "content-type" : `ce_${name}`] = String(value)
   }
   return headers
 }
 
-const json = { "content-type": "application/json" }
 /** For the Debezium format and for progress: JSON without the attributes of a CloudEvent. */
-export const plainHeaders = Headers.fixed(json)
-const tracedJson = Headers.template({ ...json, traceparent: null })
+export const plainHeaders: Headers = { "content-type": "application/json" }
+const stubHeader: Headers = { ce_stub: "true" }
 
 /** The path of the operating API that returns only this event, with its contents. */
 const logUrlOf = (identity: LogIdentity, entry: LogEntry): string =>
@@ -103,96 +96,53 @@ export interface EncodedEntry {
   readonly stubbed: boolean
 }
 
-/**
- * The topics and header templates that messages share if their events have the same stream, kind, origin and generation, and are either all
- * traced or all not traced.
- */
-interface MessageTemplates {
-  readonly topic: string
-  readonly stateTopic: string
-  readonly event: Headers.HeaderTemplate
-  readonly eventStub: Headers.HeaderTemplate
-  readonly state: Headers.HeaderTemplate
-  readonly stateStub: Headers.HeaderTemplate
-}
-
-const templatesOf = ({ identity, topic }: Encoding, entry: LogEntry): MessageTemplates => {
-  const varying = Object.fromEntries(Object.keys(varyingAttributesOf(identity, entry)).map((name) => [name, null]))
-  const attributes = { ...attributesOf(identity, entry), ...varying }
-  const traced = entry.traceparent === null ? {} : { traceparent: null }
-  const event = { ...headersOf(attributes), ...traced }
-  // The value is the record itself, which the schema of events does not describe.
-  const state = {
-    ...headersOf({ ...attributes, type: `rollcall.${entry.model}.state`, dataschema: undefined }),
-    ...traced
-  }
-  const stub = { ce_stub: "true" }
-  return {
-    topic: topicOf(topic, entry),
-    stateTopic: stateTopicOf(topic, entry),
-    event: Headers.template(event),
-    eventStub: Headers.template({ ...event, ...stub }),
-    state: Headers.template(state),
-    stateStub: Headers.template({ ...state, ...stub })
-  }
-}
-
 /** Makes a function that encodes log entries as messages without parsing their contents. */
 export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEntry => {
   const { format = "cloudevents", frame = plainJson, identity, limitOf, tombstones = true } = encoding
-  const templatesByGroup = new Map<string, MessageTemplates>()
 
   return (entry) => {
-    const { generation, integration, kind, model, origin, position, traceparent } = entry
-    const groupName = `${integration} ${model} ${kind} ${origin} ${generation} ${traceparent !== null}`
-    let templates = templatesByGroup.get(groupName)
-    if (templates === undefined) templatesByGroup.set(groupName, templates = templatesOf(encoding, entry))
-    const { stateTopic, topic } = templates
-    const attributes = varyingAttributesOf(identity, entry)
-    const varying = [...Object.values(attributes), ...traceparent === null ? [] : [traceparent]]
-    const plain = traceparent === null ? plainHeaders : { template: tracedJson, varying: [traceparent] }
-    const key = attributes.partitionkey
+    const { kind, position, traceparent } = entry
+    const topic = topicOf(encoding.topic, entry)
+    const key = partitionKey(entry)
+    const trace = traceparent === null ? {} : { traceparent }
+    const attributes = attributesOf(identity, entry)
     let stubbed = false
-    const fitting = (whole: KafkaMessage, stub: () => Json, stubHeaders: Headers.Headers): KafkaMessage => {
+    const fitting = (whole: KafkaMessage, stub: () => Json, stubHeader: Headers): KafkaMessage => {
       if (fitsInBatch(whole, limitOf(whole.topic))) return whole
       stubbed = true
-      return { ...whole, value: frame(whole.topic, stub()), headers: stubHeaders }
+      return { ...whole, value: frame(whole.topic, stub()), headers: { ...whole.headers, ...stubHeader } }
     }
 
-    const messages = format === "cloudevents"
-      ? [
-        fitting(
-          {
-            topic,
-            key,
-            value: frame(topic, dataTextOf(entry)),
-            headers: { template: templates.event, varying },
-            position
-          },
-          () => stubTextOf(identity, entry),
-          { template: templates.eventStub, varying }
-        )
-      ]
-      : [
-        fitting(
-          { topic, key, value: frame(topic, envelopeTextOf(identity, entry, null)), headers: plain, position },
-          () => envelopeTextOf(identity, entry, logUrlOf(identity, entry)),
-          plain
-        )
-      ]
-    if (format === "debezium" && tombstones && kind === "deleted") {
-      messages.push({ topic, key, value: null, headers: Headers.none, position })
+    const isEnvelope = format === "debezium"
+    const messages = [
+      fitting(
+        {
+          topic,
+          key,
+          value: frame(topic, isEnvelope ? envelopeTextOf(identity, entry, null) : dataTextOf(entry)),
+          headers: { ...(isEnvelope ? plainHeaders : headersOf(attributes)), ...trace },
+          position
+        },
+        () => isEnvelope ? envelopeTextOf(identity, entry, logUrlOf(identity, entry)) : stubTextOf(identity, entry),
+        isEnvelope ? {} : stubHeader
+      )
+    ]
+    if (isEnvelope && tombstones && kind === "deleted") {
+      messages.push({ topic, key, value: null, headers: {}, position })
     }
     if (encoding.state) {
+      const stateTopic = stateTopicOf(encoding.topic, entry)
+      // The value is the record itself, which the schema of events does not describe.
+      const state = { ...attributes, type: `rollcall.${entry.model}.state`, dataschema: undefined }
       messages.push(fitting(
         {
           topic: stateTopic,
           key,
           value: entry.after === null ? null : frame(stateTopic, entry.after),
-          headers: { template: templates.state, varying }
+          headers: { ...headersOf(state), ...trace }
         },
         () => JSON.stringify({ id: entry.id, stub: true, log: logUrlOf(identity, entry) }),
-        { template: templates.stateStub, varying }
+        stubHeader
       ))
     }
     return { messages, stubbed }
@@ -214,12 +164,12 @@ export const stateRemoval = (
   topic,
   key: partitionKey(record),
   value: null,
-  headers: Headers.fixed({
-    ...headersOf<string>(removalAttributesOf(identity, record, now)),
+  headers: {
+    ...headersOf(removalAttributesOf(identity, record, now)),
     ...moved === null
       ? {}
       : Object.fromEntries(["ce_generation", "ce_recordversion"].map((name) => [name, moved.header(name) ?? "0"]))
-  })
+  }
 })
 
 /** The record of a message in a state topic, as a list; empty if the record was deleted, or if another program wrote the message. */

@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import * as Headers from "./driver/Headers.ts"
 import { splitIntoSends } from "./Sends.ts"
 
 const Message = Schema.Struct({
@@ -12,7 +11,7 @@ const toMessage = ({ key, sizeBytes, topic }: typeof Message.Type) => ({
   topic,
   key,
   value: Buffer.alloc(sizeBytes),
-  headers: Headers.none
+  headers: {}
 })
 
 describe("Sends", () => {

@@ -9,13 +9,24 @@
  *   is therefore limited as if all of its messages of one topic went to one partition, in one batch.
  */
 import type { PlacedMessage } from "./driver/Driver.ts"
-import { sizeOf } from "./driver/Records.ts"
 
 const batchOverheadBytes = 128
+/** The longest length prefixes of a header's name and value, and everything in a record besides its key, value and headers. */
+const [headerOverheadBytes, recordOverheadBytes] = [10, 40]
+
+type Sized = Pick<PlacedMessage, "headers" | "key" | "value">
+
+/** Upper bound of a message's size in its record batch (bytes). */
+const sizeOf = ({ headers, key, value }: Sized): number => {
+  let bytes = recordOverheadBytes + Buffer.byteLength(key) + (value?.length ?? 0)
+  for (const name in headers) {
+    bytes += headerOverheadBytes + Buffer.byteLength(name) + Buffer.byteLength(headers[name] ?? "")
+  }
+  return bytes
+}
 
 /** Whether a record batch of at most `limit` bytes can contain the message. */
-export const fitsInBatch = (message: Parameters<typeof sizeOf>[0], limit: number): boolean =>
-  sizeOf(message) + batchOverheadBytes <= limit
+export const fitsInBatch = (message: Sized, limit: number): boolean => sizeOf(message) + batchOverheadBytes <= limit
 
 /** Groups messages, in order, into sends in which each topic's messages fit into one record batch. */
 export const splitIntoSends = <Message extends Omit<PlacedMessage, "partition">>(

@@ -24,13 +24,10 @@ export const findTemplateError = (template: string): string | null => {
 
 /** Keeps letters, digits, `.` and `-`; any other byte becomes `_` and two hex digits, so that no two ids share a topic. */
 const escapeIntegration = (integration: string): string =>
-  Array.from(
-    Buffer.from(integration),
-    (byte) =>
-      /[A-Za-z0-9.-]/.test(String.fromCharCode(byte))
-        ? String.fromCharCode(byte)
-        : `_${byte.toString(16).padStart(2, "0")}`
-  ).join("")
+  integration.replaceAll(
+    /[^A-Za-z0-9.-]/gu,
+    (character) => Array.from(Buffer.from(character), (byte) => `_${byte.toString(16).padStart(2, "0")}`).join("")
+  )
 
 /** The topic of a stream's events. */
 export const topicOf = (template: string, stream: StreamKey): string =>

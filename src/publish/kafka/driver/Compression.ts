@@ -1,10 +1,10 @@
 /**
- * The codecs of record batches, for every driver and for reading with kafkajs. No native package is needed: Node.js has gzip and
- * zstd, and @platformatic/kafka has snappy and lz4 as WebAssembly.
+ * The codecs of record batches. kafkajs has only gzip; the others are registered with it here, for sending and for reading. No native
+ * package is needed: Node.js has zstd, and @platformatic/kafka has snappy and lz4 as WebAssembly.
  */
 import kafkajs from "kafkajs"
 import { promisify } from "node:util"
-import { gzip, zstdCompress, zstdDecompress } from "node:zlib"
+import { zstdCompress, zstdDecompress } from "node:zlib"
 
 const { CompressionTypes } = kafkajs
 
@@ -24,11 +24,6 @@ const fromWebAssembly = (codec: "snappy" | "lz4") => ({
     return compressionsAlgorithms[codec].decompressSync(bytes)
   }
 })
-const snappy = fromWebAssembly("snappy")
-const lz4 = fromWebAssembly("lz4")
-const zstd = { compress: promisify(zstdCompress) as Compress, decompress: promisify(zstdDecompress) as Compress }
-
-/** For kafkajs, which has its own gzip. */
 const register = (
   type: kafkajs.CompressionTypes,
   { compress, decompress }: Record<"compress" | "decompress", Compress>
@@ -38,16 +33,18 @@ const register = (
     decompress
   })
 }
-register(CompressionTypes.Snappy, snappy)
-register(CompressionTypes.LZ4, lz4)
-register(CompressionTypes.ZSTD, zstd)
+register(CompressionTypes.Snappy, fromWebAssembly("snappy"))
+register(CompressionTypes.LZ4, fromWebAssembly("lz4"))
+register(CompressionTypes.ZSTD, {
+  compress: promisify(zstdCompress) as Compress,
+  decompress: promisify(zstdDecompress) as Compress
+})
 
-/** Each codec's number in the attributes of a record batch, which kafkajs uses too. */
-export const codecNumbers: Readonly<Record<Codec, number>> = { none: 0, gzip: 1, snappy: 2, lz4: 3, zstd: 4 }
-
-export const compressors: Readonly<Record<Exclude<Codec, "none">, Compress>> = {
-  gzip: promisify(gzip) as Compress,
-  snappy: snappy.compress,
-  lz4: lz4.compress,
-  zstd: zstd.compress
+/** Each codec as kafkajs calls it. */
+export const codecTypes: Readonly<Record<Codec, kafkajs.CompressionTypes>> = {
+  none: CompressionTypes.None,
+  gzip: CompressionTypes.GZIP,
+  snappy: CompressionTypes.Snappy,
+  lz4: CompressionTypes.LZ4,
+  zstd: CompressionTypes.ZSTD
 }

@@ -8,7 +8,6 @@
  */
 import type { ConnectionOptions } from "node:tls"
 import type { Codec } from "./Compression.ts"
-import type * as Headers from "./Headers.ts"
 
 export const drivers = ["kafkajs", "platformatic"] as const
 export type DriverName = typeof drivers[number]
@@ -19,7 +18,7 @@ export interface PlacedMessage {
   readonly key: string
   /** null deletes the key in a compacted topic. */
   readonly value: Buffer | null
-  readonly headers: Headers.Headers
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /** The offset in a partition at which a sent batch starts. */

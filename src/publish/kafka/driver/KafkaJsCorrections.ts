@@ -5,7 +5,8 @@
  * - kafkajs splits the configured address of a broker at its first colon. It therefore gets the address without brackets and with `~`
  *   in place of each colon of the host, and its sockets connect to the real address. Addresses that brokers report are not split.
  * - After each response, a connection of kafkajs looks for requests that wait, and sets a timer for its next look. The duration of that
- *   timer is negative, so an idle connection looks nearly a thousand times a second. The timer is now set only while a request waits.
+ *   timer is negative, so an idle connection looks nearly a thousand times a second, which takes 2 % of a core. No option prevents that.
+ *   The timer is now set only while a request waits.
  * - The class with the timer is internal. A test fails if it is different in a new version.
  */
 import type { ISocketFactory } from "kafkajs"

@@ -8,8 +8,8 @@
  * - Retries are limited by time, which `KafkaClient` does, and not by number.
  */
 import type kafkajs from "kafkajs"
+import { codecTypes } from "./Compression.ts"
 import type { AppendedBatch, Login, Producer, ProducerOptions } from "./Driver.ts"
-import { sendBatches } from "./KafkaJsRecords.ts"
 
 export const retry = { initialRetryTime: 50, maxRetryTime: 1000, factor: 0.2, multiplier: 2, retries: 7 }
 const sendRetry = { ...retry, initialRetryTime: 20, retries: Number.MAX_SAFE_INTEGER }
@@ -65,8 +65,12 @@ export const make = (
     begin: async () => {
       const transaction = transactionalId === null ? null : await producer.transaction()
       return {
-        send: async (messages) =>
-          (await sendBatches(transaction ?? producer, codec, messages)).flatMap(appendedBatches),
+        send: async (messages) => {
+          const byTopic = Map.groupBy(messages, ({ topic }) => topic)
+          const topicMessages = Array.from(byTopic, ([topic, messages]) => ({ topic, messages }))
+          const sent = await (transaction ?? producer).sendBatch({ compression: codecTypes[codec], topicMessages })
+          return sent.flatMap(appendedBatches)
+        },
         commit: async () => transaction?.commit(),
         abort: async () => transaction?.abort()
       }

@@ -1,9 +1,5 @@
 /**
- * The driver @platformatic/kafka. Connections, transactions and retries are those of the library. Record batches are encoded here, which
- * takes a fraction of the library's time.
- *
- * Invariants
- * 1. A batch that is sent again because its response was lost has the same sequence numbers, so the broker appends it once
+ * The driver @platformatic/kafka.
  *
  * Gotchas
  * - Without `producerId: -1n`, a process that starts again with the same transactional id is fenced.
@@ -14,104 +10,18 @@
  * - Retries are limited by time, which `KafkaClient` does, and not by number. After `close` there are none.
  */
 import * as Library from "@platformatic/kafka"
-import {
-  clientId,
-  type Endpoint,
-  type Login,
-  type PlacedMessage,
-  type Producer,
-  type ProducerOptions,
-  timeouts
-} from "./Driver.ts"
-import { encodeBatch } from "./RecordBatch.ts"
+import { clientId, type Endpoint, type Login, type Producer, type ProducerOptions, timeouts } from "./Driver.ts"
 
-/** The library's message. Its value is our message, which only our encoding reads. */
-type LibraryMessage = Library.MessageToProduce<Buffer, PlacedMessage, Buffer, Buffer>
-
-/** The arguments of the function that sends a request of the kind Produce. */
-type ProduceArguments = [
-  acks: number,
-  timeout: number,
-  messages: ReadonlyArray<{ readonly value: PlacedMessage; readonly partition: number }>,
-  options: {
-    readonly producerId: bigint
-    readonly producerEpoch: number
-    readonly sequences: ReadonlyMap<string, number>
-    readonly transactionalId?: string
-  }
-]
-type ProduceResponse = ReturnType<typeof Library.produceV9.parseResponse>
-type Produce = Library.API<ProduceArguments, ProduceResponse>
-
-const produceKey = 0
-/** The versions with the encoding that is written here; brokers since Kafka 2.4 have the first of them. */
-const parsers: Readonly<Record<number, typeof Library.produceV9.parseResponse>> = {
-  9: Library.produceV9.parseResponse,
-  10: Library.produceV10.parseResponse,
-  11: Library.produceV11.parseResponse
-}
-
-const encodeRequest = async (
-  codec: ProducerOptions["codec"],
-  [acks, timeout, messages, { producerEpoch, producerId, sequences, transactionalId }]: ProduceArguments
-): Promise<Library.Writer> => {
-  const timestamp = Date.now()
-  const topics = Map.groupBy(messages, ({ value }) => value.topic)
-  const request = Library.Writer.create()
-    .appendString(transactionalId ?? null).appendInt16(acks).appendInt32(timeout).appendUnsignedVarInt(topics.size + 1)
-  for (const [topic, ofTopic] of topics) {
-    const partitions = Map.groupBy(ofTopic, ({ partition }) => partition)
-    request.appendString(topic).appendUnsignedVarInt(partitions.size + 1)
-    for (const [partition, own] of partitions) {
-      const batch = await encodeBatch(own.map(({ value }) => value), {
-        codec,
-        producerId,
-        producerEpoch,
-        firstSequence: sequences.get(`${topic}:${partition}`) ?? 0,
-        isTransactional: transactionalId !== undefined,
-        timestamp
-      })
-      request.appendInt32(partition).appendUnsignedVarInt(batch.length + 1).append(batch).appendTaggedFields()
-    }
-    request.appendTaggedFields()
-  }
-  return request.appendTaggedFields()
-}
-
-const produceWith = (codec: ProducerOptions["codec"], version: number): Produce => {
-  const parse = parsers[version]!
-  const send = (connection: Library.Connection, ...all: Array<unknown>) => {
-    const callback = all.pop() as Library.Callback<ProduceResponse>
-    const request = () => encodeRequest(codec, all as ProduceArguments)
-    connection.send(produceKey, version, request, parse, true, true, callback)
-  }
-  return Object.assign(send, { key: produceKey, version, async: undefined as never }) as unknown as Produce
-}
-
-class EncodingProducer extends Library.Producer<Buffer, PlacedMessage, Buffer, Buffer> {
-  readonly #codec: ProducerOptions["codec"]
-  #produce: Produce | null = null
-
-  constructor(
-    codec: ProducerOptions["codec"],
-    options: Library.ProducerOptions<Buffer, PlacedMessage, Buffer, Buffer>
-  ) {
-    super(options)
-    this.#codec = codec
-  }
-
-  /** The library asks for the function that sends each kind of request, in the newest version that both sides know. */
+/** Uses a request of clients where the library would use one of brokers. No option of the library does that. */
+class ClientProducer extends Library.Producer<string, Buffer | null, string, string> {
   override [Library.kGetApi]<Arguments extends Array<unknown>, Response>(
     name: string,
     callback: Library.Callback<Library.API<Arguments, Response>>
   ): void {
-    const found = (api: unknown) => callback(null, api as Library.API<Arguments, Response>)
     super[Library.kGetApi]<Arguments, Response>(name, (error, api) => {
-      if (error !== null || api === undefined) return callback(error)
-      if (name === "AddPartitionsToTxn") return found(Library.addPartitionsToTxnV3.api)
-      if (name !== "Produce") return callback(null, api)
-      if (!(api.version in parsers)) return callback(new Library.UnsupportedApiError(`Produce version ${api.version}`))
-      found(this.#produce ??= produceWith(this.#codec, api.version))
+      const isOfBrokers = error === null && name === "AddPartitionsToTxn"
+      const used: unknown = isOfBrokers ? Library.addPartitionsToTxnV3.api : api
+      callback(error, used as typeof api)
     })
   }
 }
@@ -147,9 +57,11 @@ export const make = (
   { brokers, login, tls }: Endpoint,
   { codec, transactionTimeout, transactionalId }: ProducerOptions
 ): Producer => {
-  const producer = new EncodingProducer(codec, {
+  const producer = new ClientProducer({
     clientId,
     bootstrapBrokers: [...brokers],
+    serializers: { ...Library.stringSerializers, value: (value) => value ?? undefined },
+    compression: codec,
     idempotent: true,
     producerId: -1n,
     producerEpoch: -1,
@@ -164,8 +76,6 @@ export const make = (
     ...(login === null ? {} : { sasl: saslOf(login) })
   })
   producer.connections.on("connecting", ({ connection }) => connection.on("error", () => {}))
-  const librarySends = (messages: ReadonlyArray<PlacedMessage>): Array<LibraryMessage> =>
-    messages.map((value) => ({ topic: value.topic, partition: value.partition, value }))
   const appended = ({ offsets = [] }: Library.ProduceResult) =>
     offsets.flatMap(({ offset, partition, topic }) => offset < 0n ? [] : [{ topic, partition, offset: Number(offset) }])
   return {
@@ -175,7 +85,7 @@ export const make = (
     begin: async () => {
       const transaction = transactionalId === null ? null : await producer.beginTransaction()
       return {
-        send: async (messages) => appended(await (transaction ?? producer).send({ messages: librarySends(messages) })),
+        send: async (messages) => appended(await (transaction ?? producer).send({ messages: [...messages] })),
         commit: async () => transaction?.commit(),
         abort: async () => transaction?.abort()
       }

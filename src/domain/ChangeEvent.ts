@@ -137,15 +137,26 @@ export const eventIdOf = (
 const encodeSource = (integration: string): string =>
   `/integrations/${encodeURIComponent(integration).replaceAll("%3A", ":").replaceAll("%40", "@")}`
 
+interface RecordId {
+  readonly integration: string
+  readonly model: Model
+  readonly id: string
+}
+
 /** Kafka message key and CloudEvents `partitionkey`. */
-export const partitionKey = (entry: { readonly integration: string; readonly model: Model; readonly id: string }) =>
-  `${entry.integration}/${entry.model}/${entry.id}`
+export const partitionKey = (record: RecordId): string => `${record.integration}/${record.model}/${record.id}`
+
+/** The type of messages with the content of a record. */
+const stateTypeOf = ({ model }: Pick<RecordId, "model">): string => `rollcall.${model}.state`
 
 /** The attribute of the extension for distributed tracing, if the trace is recorded. */
 const tracingOf = ({ traceparent }: LogEntry) => traceparent === null ? {} : { traceparent }
 
-/** CloudEvents context attributes, including extensions. */
-export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
+/**
+ * The attributes that CloudEvents requires, those by which messages are routed and filtered, and those that `data` does not have. A message
+ * in Kafka has only these: each header costs processor time for each message.
+ */
+export const mainAttributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   specversion: "1.0",
   id: entry.eventId,
   source: encodeSource(entry.integration),
@@ -153,35 +164,44 @@ export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   subject: entry.id,
   time: new Date(entry.detectedAt).toISOString(),
   datacontenttype: "application/json",
-  dataschema: schemaIdOf(`${entry.model}.event`),
-  integration: entry.integration,
-  model: entry.model,
-  generation: entry.generation,
-  recordversion: entry.version,
-  origin: entry.origin,
   position: formatPosition(identity, entry.position, entry.chain),
   sequence: sequenceOf(identity, entry.position),
-  partitionkey: partitionKey(entry),
   ...tracingOf(entry)
 })
 
+/** The attributes that name a record and its version. */
+const recordAttributesOf = (record: RecordId & { readonly generation: number; readonly version: number }) => ({
+  integration: record.integration,
+  model: record.model,
+  generation: record.generation,
+  recordversion: record.version
+})
+
+/** All context attributes of CloudEvents, including extensions. */
+export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
+  ...mainAttributesOf(identity, entry),
+  ...recordAttributesOf(entry),
+  dataschema: schemaIdOf(`${entry.model}.event`),
+  origin: entry.origin,
+  partitionkey: partitionKey(entry)
+})
+
+/** Attributes of a message with a record's content. They name the record, because its content does not. */
+export const stateAttributesOf = (identity: LogIdentity, entry: LogEntry) => ({
+  ...mainAttributesOf(identity, entry),
+  ...recordAttributesOf(entry),
+  type: stateTypeOf(entry)
+})
+
 /** Attributes of the removal notice for a deleted record that has no events in this generation of the log. */
-export const removalAttributesOf = (
-  { generation }: LogIdentity,
-  record: { readonly integration: string; readonly model: Model; readonly id: string },
-  now: number
-) => ({
+export const removalAttributesOf = ({ generation }: LogIdentity, record: RecordId, now: number) => ({
   specversion: "1.0",
   id: eventIdOf({ ...record, generation }, record.id, 0, "deleted", null),
   source: encodeSource(record.integration),
-  type: `rollcall.${record.model}.state`,
+  type: stateTypeOf(record),
   subject: record.id,
   time: new Date(now).toISOString(),
-  integration: record.integration,
-  model: record.model,
-  generation,
-  recordversion: 0,
-  partitionkey: partitionKey(record)
+  ...recordAttributesOf({ ...record, generation, version: 0 })
 })
 
 /** The `data` member as JSON text. */

@@ -90,18 +90,20 @@ const recordHeaders = (type: string) => ({
   ce_source: text("/integrations/<integration>"),
   ce_type: text(type),
   ce_subject: text("Record id"),
-  ce_time: { ...text("When Rollcall detected the change, ISO 8601"), format: "date-time" },
+  ce_time: { ...text("When Rollcall detected the change, ISO 8601"), format: "date-time" }
+})
+
+/** Headers that name the record of a value that is only its content. */
+const contentHeaders = {
   ce_integration: text("`<tool>:<identifier>` of the connected system"),
   ce_model: text("Model of the record"),
   ce_generation: text("Later generations replace earlier ones; order is (generation, version)"),
-  ce_recordversion: text("1, 2, 3 … per record and generation, without gaps"),
-  ce_partitionkey: text("The key of the message")
-})
+  ce_recordversion: text("1, 2, 3 … per record and generation, without gaps")
+}
 
 /** Headers of messages that come from a row of the event log. */
 const logHeaders = {
   "content-type": { const: "application/json" },
-  ce_origin: text("Which run found the change: `backfill`, `poll`, `sweep` or `refresh`"),
   ce_position: text("Position in the event log; opaque"),
   ce_sequence: text("Order in the event log: a text of fixed width that sorts by generation, then by position")
 }
@@ -126,11 +128,11 @@ const headersWith = (always: object, sometimes: object) => ({
   properties: { ...always, ...sometimes }
 })
 const eventHeaders = headersWith(
-  { ...recordHeaders("rollcall.<model>.<kind>"), ...logHeaders, ce_dataschema: text("Id of the value's schema") },
+  { ...recordHeaders("rollcall.<model>.<kind>"), ...logHeaders },
   { ...stubHeader, ...cloudEventTraceHeaders }
 )
 /** A record that is gone without an event is removed by a message without the headers of the log. */
-const stateHeaders = headersWith(recordHeaders("rollcall.<model>.state"), {
+const stateHeaders = headersWith({ ...recordHeaders("rollcall.<model>.state"), ...contentHeaders }, {
   ...logHeaders,
   ...stubHeader,
   ...cloudEventTraceHeaders

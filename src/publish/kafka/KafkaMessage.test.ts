@@ -53,13 +53,23 @@ const parsedForm = (entry: LogEntry) => {
     detected_at: new Date(entry.detectedAt).toISOString(),
     cause: parse(entry.cause)
   })
-  const attributes = Object.entries(attributesOf(identity, entry))
-  const headers = attributes.map(([name, value]) => [
-    name === "datacontenttype" ? "content-type" : `ce_${name}`,
-    String(value)
-  ])
-  if (entry.traceparent !== null) headers.push(["traceparent", entry.traceparent])
-  return { value, headers }
+  const attributes: Readonly<Record<string, unknown>> = attributesOf(identity, entry)
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    ...entry.traceparent !== null && { ce_traceparent: entry.traceparent, traceparent: entry.traceparent }
+  }
+  for (const name of ["specversion", "id", "source", "type", "subject", "time", "position", "sequence"]) {
+    headers[`ce_${name}`] = String(attributes[name])
+  }
+  const ofState = {
+    ...headers,
+    ce_type: `rollcall.${entry.model}.state`,
+    ce_integration: entry.integration,
+    ce_model: entry.model,
+    ce_generation: String(entry.generation),
+    ce_recordversion: String(entry.version)
+  }
+  return { value, headers, ofState }
 }
 const identity = { store: "k3f9a2c1", generation: 1 }
 
@@ -71,14 +81,11 @@ describe("KafkaMessage", () => {
       const encode = makeEncoder({ identity, topic: "{model}", state: true, limitOf: () => 1_000_000 })
       for (const entry of changes.map(entryOf)) {
         const [event, state] = encode(entry).messages
-        const { headers, value } = parsedForm(entry)
+        const { headers, ofState, value } = parsedForm(entry)
         assert.strictEqual(event!.value?.toString(), value)
-        assert.deepStrictEqual(Object.entries(event!.headers), headers)
+        assert.deepStrictEqual<object>(event!.headers, headers)
         assert.strictEqual(state!.value?.toString() ?? null, entry.after)
-        const ofState = headers.filter(([name]) => name !== "ce_dataschema").map(([name, value]) =>
-          name === "ce_type" ? [name, `rollcall.${entry.model}.state`] : [name, value]
-        )
-        assert.deepStrictEqual(Object.entries(state!.headers), ofState)
+        assert.deepStrictEqual<object>(state!.headers, ofState)
       }
     }
   )

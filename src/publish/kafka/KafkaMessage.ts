@@ -10,14 +10,15 @@
  *   tracing libraries read. A Debezium message has only the header.
  */
 import {
-  attributesOf,
   dataTextOf,
   formatPosition,
   type Json,
   type LogEntry,
   type LogIdentity,
+  mainAttributesOf,
   partitionKey,
-  removalAttributesOf
+  removalAttributesOf,
+  stateAttributesOf
 } from "../../domain/ChangeEvent.ts"
 import { isModel, streamName } from "../../domain/Model.ts"
 import type { RecordKey, StreamProgress } from "../Sink.ts"
@@ -42,11 +43,10 @@ export interface ReceivedMessage {
 
 type Headers = PlacedMessage["headers"]
 
-const headersOf = (attributes: Readonly<Record<string, string | number | undefined>>): Headers => {
+const headersOf = (attributes: Readonly<Record<string, string | number>>): Headers => {
   const headers: Record<string, string> = {}
   for (const name in attributes) {
-    const value = attributes[name]
-    if (value !== undefined) headers[name === "datacontenttype" ? "content-type" : `ce_${name}`] = String(value)
+    headers[name === "datacontenttype" ? "content-type" : `ce_${name}`] = String(attributes[name])
   }
   return headers
 }
@@ -105,7 +105,6 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
     const topic = topicOf(encoding.topic, entry)
     const key = partitionKey(entry)
     const trace = traceparent === null ? {} : { traceparent }
-    const attributes = attributesOf(identity, entry)
     let stubbed = false
     const fitting = (whole: KafkaMessage, stub: () => Json, stubHeader: Headers): KafkaMessage => {
       if (fitsInBatch(whole, limitOf(whole.topic))) return whole
@@ -120,7 +119,7 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
           topic,
           key,
           value: frame(topic, isEnvelope ? envelopeTextOf(identity, entry, null) : dataTextOf(entry)),
-          headers: { ...(isEnvelope ? plainHeaders : headersOf(attributes)), ...trace },
+          headers: { ...(isEnvelope ? plainHeaders : headersOf(mainAttributesOf(identity, entry))), ...trace },
           position
         },
         () => isEnvelope ? envelopeTextOf(identity, entry, logUrlOf(identity, entry)) : stubTextOf(identity, entry),
@@ -132,14 +131,12 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
     }
     if (encoding.state) {
       const stateTopic = stateTopicOf(encoding.topic, entry)
-      // The value is the record itself, which the schema of events does not describe.
-      const state = { ...attributes, type: `rollcall.${entry.model}.state`, dataschema: undefined }
       messages.push(fitting(
         {
           topic: stateTopic,
           key,
           value: entry.after === null ? null : frame(stateTopic, entry.after),
-          headers: { ...headersOf(state), ...trace }
+          headers: { ...headersOf(stateAttributesOf(identity, entry)), ...trace }
         },
         () => JSON.stringify({ id: entry.id, stub: true, log: logUrlOf(identity, entry) }),
         stubHeader

@@ -33,7 +33,10 @@ const home = Effect.gen(function*() {
       const there = yield* Kcat.topics(brokers)
       const topics = Home.models.map((model) => `${topic}.${model}`).filter((name) => there.has(name))
       const all = yield* Effect.forEach(topics, (name) => Kcat.read(brokers, name))
-      return all.flat().map(({ headers }) => ({ id: headers["ce_id"], generation: Number(headers["ce_generation"]) }))
+      return all.flat().map(({ headers, payload }) => {
+        const { generation }: { readonly generation: number } = JSON.parse(payload ?? "")
+        return { id: headers["ce_id"], generation }
+      })
     })
   }
 })

@@ -28,7 +28,7 @@ const readBack = Effect.fnUntraced(function*(topic: string) {
   const { brokers } = yield* Broker.Broker
   const messages = yield* Kcat.read(brokers, topicOf(topic, stream))
   for (const [key, own] of Map.groupBy(messages, (message) => message.key)) {
-    const versions = own.map((message) => Number(message.headers.ce_recordversion))
+    const versions = own.map(({ payload }) => (JSON.parse(payload ?? "") as { readonly version: number }).version)
     assert.deepStrictEqual(versions, versions.map((_, index) => index + 1), key)
   }
   return messages.map((message) => Number(message.headers.ce_id?.split("-")[1])).sort((one, other) => one - other)

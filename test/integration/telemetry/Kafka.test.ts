@@ -55,7 +55,7 @@ describe.skipIf(missing !== null)(`traces in Kafka${missing === null ? "" : ` (s
           assert.strictEqual(Kcat.cloudEvent(message)["traceparent"], traceparent)
           assert.strictEqual(Events.fromKafka({ ...message, value: message.payload }).traceparent, traceparent)
           // the records of one page have one trace
-          const backfilled = messages.filter(({ headers }) => headers["ce_origin"] === "backfill")
+          const backfilled = messages.filter(({ payload }) => payload?.includes(`"origin":"backfill"`))
           assert.strictEqual(new Set(backfilled.map(({ headers }) => headers["traceparent"])).size, 1)
         })
     )

@@ -6,17 +6,11 @@ import { get, RequestError } from "../Client.ts"
 import { plural } from "../Format.ts"
 import { At, Badge, Fact, Facts, Failure, Scroll, Section, Title } from "../parts/Basics.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
+import { masked, Value } from "../parts/Values.tsx"
 import { queryOf, streamPath } from "../Router.ts"
 import { ChangeTable, eventPath, kindTones } from "./Events.tsx"
 
 type Delivery = ChangePath["deliveries"][number]
-
-const masked = "••••••"
-
-const textOf = (value: unknown): string =>
-  value === null || value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value, null, 2)
-
-const Value = ({ value }: { readonly value: unknown }) => <pre>{textOf(value)}</pre>
 
 /** The changed paths with their values side by side; without content the values are masked. */
 const Values = ({ content, paths }: {

@@ -1,13 +1,20 @@
 /** Holds of the guard: the changes that wait for a decision, and the decision. */
 import { useState } from "preact/hooks"
-import type { HoldPage as HoldRecords, HoldPlanView, HoldView } from "../../src/http/contract/HoldApi.ts"
-import { get, post } from "../Client.ts"
+import type {
+  HeldContents,
+  HoldPage as HoldRecords,
+  HoldPatterns,
+  HoldPlanView,
+  HoldView
+} from "../../src/http/contract/HoldApi.ts"
+import { get, post, RequestError } from "../Client.ts"
 import { number, plural } from "../Format.ts"
-import { At, Badge, Empty, Fact, Facts, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
+import { At, Badge, Empty, Fact, Facts, Failure, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
 import { Filters, SelectFilter } from "../parts/Filters.tsx"
 import { Loaded, type Page, usePlan, useResource } from "../parts/Resource.tsx"
 import { type Column, Pager, Table } from "../parts/Table.tsx"
+import { Change, masked } from "../parts/Values.tsx"
 import { limitOr, parameter, queryOf, streamPath } from "../Router.ts"
 
 const tones: Readonly<Record<HoldView["state"], Tone>> = {
@@ -72,7 +79,7 @@ const Approve = ({ hold, reload }: { readonly hold: HoldView; readonly reload: (
   return (
     <Command
       label="Approve"
-      tone="main"
+      tone="danger"
       title={`Approve hold ${hold.id}?`}
       confirm={mode === "silent" ? `Accept ${plural(count, "change")}` : `Publish ${plural(count, "change")}`}
       isBlocked={plan === null}
@@ -105,23 +112,196 @@ const Approve = ({ hold, reload }: { readonly hold: HoldView; readonly reload: (
   )
 }
 
-const recordColumns: ReadonlyArray<Column<HoldRecords["records"][number]>> = [
-  { title: "Record", kind: "name", cell: ({ id }) => <code>{id}</code> },
-  { title: "Status", cell: ({ status }) => status },
-  { title: "Why it counts as deleted", cell: ({ reason }) => reason ?? "–" },
+const kinds: Readonly<Record<HoldView["kind"], string>> = {
+  deletes: "records that would be deleted",
+  restores: "records that would come back",
+  scope: "properties that would be lost or filled in many records"
+}
+
+/** Why a record counts as deleted. */
+const deletions: Readonly<Record<string, string>> = {
+  flagged: "marked as deleted by the API",
+  absent: "no longer shown by the API",
+  erased: "shown without content by the API"
+}
+
+type Held = HoldRecords["records"][number]
+type Content = HeldContents["items"][number]
+
+const Changes = ({ content, kind, record }: {
+  readonly record: Held
+  readonly content: Content | undefined
+  readonly kind: HoldView["kind"]
+}) => {
+  if (record.reason !== null) return <>deleted: {deletions[record.reason] ?? record.reason}</>
+  if (record.paths.length === 0) return <>{kind === "deletes" ? "deleted" : kind === "restores" ? "comes back" : "–"}</>
+  const changes = content?.changes ?? record.paths.map((path) => ({ path, before: masked, after: masked }))
+  return <>{changes.map((change) => <Change key={change.path} {...change} />)}</>
+}
+
+const recordColumns = (
+  { integration, kind, model }: HoldView,
+  contents: ReadonlyMap<string, Content> | null
+): ReadonlyArray<Column<Held>> => [
+  {
+    title: "Record",
+    kind: "name",
+    cell: ({ id, remote_id }) => (
+      <>
+        <code>{id}</code>
+        {remote_id === null ? null : <div class="quiet">at the vendor: {remote_id}</div>}
+      </>
+    )
+  },
+  { title: "Name", cell: ({ id }) => contents === null ? masked : contents.get(id)?.name ?? "–" },
+  {
+    title: "Effect",
+    kind: "wide",
+    cell: (record) => <Changes record={record} content={contents?.get(record.id)} kind={kind} />
+  },
   { title: "Changed at", cell: ({ changed_at }) => <At at={changed_at} /> },
-  { title: "Detected at", cell: ({ detected_at }) => <At at={detected_at} /> }
+  {
+    title: "More",
+    cell: ({ id }) => {
+      const url = contents?.get(id)?.remote_url ?? null
+      return (
+        <>
+          <a href={`/events${queryOf({ integration, model, id })}`}>
+            History<span class="hidden">of {id}</span>
+          </a>
+          {url === null ? null : (
+            <>
+              {" · "}
+              <a href={url} target="_blank" rel="noopener noreferrer">
+                At the vendor<span class="hidden">: {id}</span>
+              </a>
+            </>
+          )}
+        </>
+      )
+    }
+  }
 ]
 
-const Records = ({ page }: { readonly page: HoldRecords }) => (
-  <Section id="records" title="Samples">
-    <p>Look at two or three of these records in the source system: are the changes real?</p>
-    {page.records.length === 0
-      ? <Empty>No record is held now.</Empty>
-      : <Table label="Held records" columns={recordColumns} rows={page.records} keyOf={({ id }) => id} />}
-    <Pager label="held records" next={page.next} />
-  </Section>
-)
+const Records = ({ page: { hold, next, records } }: { readonly page: HoldRecords }) => {
+  const [state, setState] = useState<HeldContents | RequestError | null>(null)
+  const contents = state === null || state instanceof RequestError
+    ? null
+    : new Map(state.items.map((item) => [item.id, item]))
+  const reveal = () => {
+    const query = queryOf({ after: parameter("after"), limit: limitOr(25) })
+    get<HeldContents>(`/v1/holds/${hold.id}/content${query}`).then(setState, setState)
+  }
+  return (
+    <Section id="records" title="Records">
+      {records.length === 0 ? <Empty>No record is held now.</Empty> : (
+        <>
+          <div class="buttons">
+            {contents === null
+              ? <button type="button" onClick={reveal}>Reveal names and values</button>
+              : <button type="button" onClick={() => setState(null)}>Hide names and values</button>}
+            <span class="quiet">Revealing is recorded in the audit log.</span>
+          </div>
+          {state instanceof RequestError ? <Failure error={state} retry={reveal} /> : null}
+          <Table label="Held records" columns={recordColumns(hold, contents)} rows={records} keyOf={({ id }) => id} />
+        </>
+      )}
+      <Pager label="held records" next={next} />
+    </Section>
+  )
+}
+
+/** Counted once for each number of records, because the server compares all of them. */
+const Patterns = ({ hold }: { readonly hold: HoldView }) => {
+  const resource = useResource<HoldPatterns>(`/v1/holds/${hold.id}/patterns`, false)
+  return (
+    <Section id="patterns" title="An approval would publish">
+      <Loaded resource={resource}>
+        {({ counted, patterns }) => (
+          <ul>
+            {patterns.map(({ records, what }) => (
+              <li key={what}>
+                <strong>{number(records)} of {number(counted)}</strong> {what}
+              </li>
+            ))}
+          </ul>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+const words: Readonly<Record<HoldView["state"], string>> = {
+  open: "Opened",
+  rejected: "Rejected",
+  approving: "Approved",
+  approved: "Approved",
+  canceled: "Ended by itself: no record is held any longer"
+}
+
+const eventKinds: Readonly<Record<HoldView["kind"], string>> = {
+  deletes: "deleted",
+  restores: "created",
+  scope: "updated"
+}
+
+/** The decision, its time, the caller, and the published events. */
+const Decision = ({ page: { decision, hold } }: { readonly page: HoldRecords }) =>
+  hold.decided_at === null ? null : (
+    <div class="notice">
+      <p>
+        <strong>{words[hold.state]}</strong> <At at={decision?.at ?? hold.decided_at} />
+        {decision === null
+          ? "."
+          : ` by ${decision.actor}${decision.address === null ? "" : ` from ${decision.address}`}.`}{" "}
+        {hold.released === 0 ?
+          null :
+          (
+            <a
+              href={`/events${
+                queryOf({ integration: hold.integration, model: hold.model, kind: eventKinds[hold.kind] })
+              }`}
+            >
+              {plural(hold.released, "change")} released
+            </a>
+          )}
+      </p>
+      {hold.waiting_reason === null ? null : <p>{hold.waiting_reason}</p>}
+    </div>
+  )
+
+const Decide = ({ hold, reload }: { readonly hold: HoldView; readonly reload: () => unknown }) =>
+  hold.state !== "open" && hold.state !== "rejected" ? null : (
+    <>
+      <p>
+        Rejecting is safe: nothing is published, and the hold can still be approved. An approval publishes the changes
+        and cannot be undone. If the source was wrong and is repaired, do nothing: records that look as before leave the
+        hold.
+      </p>
+      <div class="buttons">
+        {hold.state === "open"
+          ? (
+            <Command
+              label="Reject"
+              title={`Reject hold ${hold.id}?`}
+              confirm={`Reject ${plural(hold.records, "change")}`}
+              run={async () => {
+                await post<HoldView>(`/v1/holds/${hold.id}/reject`)
+                return `Hold ${hold.id} is rejected: its changes stay unpublished`
+              }}
+              after={reload}
+            >
+              <p>
+                The records stay as they were published. They are held again only if the API shows them with different
+                content. A rejected hold can still be approved.
+              </p>
+            </Command>
+          )
+          : null}
+        <Approve hold={hold} reload={reload} />
+      </div>
+    </>
+  )
 
 export const HoldPage = ({ parameters: [id = ""] }: { readonly parameters: ReadonlyArray<string> }) => {
   const resource = useResource<HoldRecords>(
@@ -135,53 +315,26 @@ export const HoldPage = ({ parameters: [id = ""] }: { readonly parameters: Reado
       <Loaded resource={resource}>
         {(page) => {
           const { hold } = page
-          const isDecidable = hold.state === "open" || hold.state === "rejected"
           return (
             <>
               <p class="sentence">
                 <Badge tone={tones[hold.state]}>{hold.state}</Badge> {hold.reason}
               </p>
-              {hold.waiting_reason === null ? null : <p>{hold.waiting_reason}</p>}
-              {isDecidable
-                ? (
-                  <div class="buttons">
-                    <Approve hold={hold} reload={resource.reload} />
-                    {hold.state === "open"
-                      ? (
-                        <Command
-                          label="Reject"
-                          tone="danger"
-                          title={`Reject hold ${hold.id}?`}
-                          confirm={`Reject ${plural(hold.records, "change")}`}
-                          run={async () => {
-                            await post<HoldView>(`/v1/holds/${hold.id}/reject`)
-                            return `Hold ${hold.id} is rejected: its changes stay unpublished`
-                          }}
-                          after={resource.reload}
-                        >
-                          <p>
-                            The records stay as they were published. They are held again only if the API shows them with
-                            different content. A rejected hold can still be approved.
-                          </p>
-                        </Command>
-                      )
-                      : null}
-                  </div>
-                )
-                : null}
+              <Decision page={page} />
               <Facts>
                 <Fact name="Stream">
                   <a href={streamPath(hold.integration, hold.model)}>{hold.stream}</a>
                 </Fact>
-                <Fact name="Kind">{hold.kind}</Fact>
-                <Fact name="Changes">{number(hold.records)}</Fact>
+                <Fact name="Held now">{number(hold.records)}</Fact>
+                <Fact name="Kind">{kinds[hold.kind]}</Fact>
                 <Fact name="Opened">
                   <Since at={hold.opened_at} suffix=" ago" />
                 </Fact>
-                <Fact name="Released">{number(hold.released)}</Fact>
                 {hold.paths.length === 0 ? null : <Fact name="Paths">{hold.paths.join(", ")}</Fact>}
               </Facts>
-              <Records page={page} />
+              {hold.records === 0 ? null : <Patterns key={hold.records} hold={hold} />}
+              <Decide hold={hold} reload={resource.reload} />
+              <Records key={parameter("after")} page={page} />
             </>
           )
         }}

@@ -9,7 +9,7 @@ import { type ApiClient, pagesOf } from "./client/ApiClient.ts"
 import { clientCommand } from "./client/ClientCommand.ts"
 import { numberArgument, switchFlag, textFlag, yes } from "./terminal/Flags.ts"
 import { confirm, type ConfirmationOptions } from "./terminal/Process.ts"
-import { formatCount, formatPlural, holdTable, table } from "./terminal/Tables.ts"
+import { formatCount, formatMinute, formatPlural, holdTable, table } from "./terminal/Tables.ts"
 
 const id = numberArgument("hold", "hold", "Number of the hold, as `rollcall holds list` shows it")
 
@@ -56,20 +56,36 @@ const show = clientCommand("show", {
   request: (client, { id }, { json }) => {
     const pages = pagesOf((after) => client.holds.show({ params: { id }, query: { ...after, limit: 1000 } }))
     return Effect.map(
-      Stream.runCollect(json ? pages : Stream.take(pages, 1)),
-      ([...pages]) => ({ ...pages[0]!.hold, held: pages.flatMap(({ records }) => records) })
+      Effect.all([
+        Stream.runCollect(json ? pages : Stream.take(pages, 1)),
+        client.holds.patterns({ params: { id } })
+      ]),
+      ([[...pages], { counted, patterns }]) => ({
+        ...pages[0]!.hold,
+        decision: pages[0]!.decision,
+        counted,
+        patterns,
+        held: pages.flatMap(({ records }) => records)
+      })
     )
   },
-  text: ({ held, ...hold }) => {
+  text: ({ counted, decision, held, patterns, ...hold }) => {
     const shown = held.slice(0, maxRecordsShown)
     const records = table(shown, {
       RECORD: ({ id }) => id,
-      WHY: ({ reason }) => reason ?? "changed",
+      VENDOR: ({ remote_id }) => remote_id ?? "–",
+      WHY: ({ paths, reason }) => reason ?? (oneLine(paths.join(", ")) || "comes back"),
       CHANGED: ({ changed_at }) => changed_at ?? "–"
     })
     const rest = hold.records - shown.length
     return [
       holdTable([hold]),
+      ...decision === null
+        ? []
+        : [`\ndecided at ${formatMinute(decision.at)} by ${decision.actor} from ${decision.address ?? "no address"}`],
+      ...patterns.map(({ records, what }, index) =>
+        oneLine(`${index === 0 ? "\n" : ""}  ${formatCount(records)} of ${formatCount(counted)} ${what}`)
+      ),
       ...(hold.paths.length > 0 ? [`\npaths that keep their published value: ${oneLine(hold.paths.join(", "))}`] : []),
       ...(shown.length > 0 ? [`\n${records}`] : []),
       ...(shown.length > 0 && rest > 0 ? [`and ${formatCount(rest)} more; --json lists all`] : [])

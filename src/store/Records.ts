@@ -139,6 +139,11 @@ export interface Hold {
   readonly release: ReleaseMode | null
 }
 
+/** A row of a hold. `published`: the content of its record as published; null if the record is not live. */
+export interface HeldRow extends Pending {
+  readonly published: string | null
+}
+
 /** The hash and the number of the rows of a hold at one moment. An approval refers to exactly these rows. */
 export interface HoldPlan {
   /** Identifies these rows, with their content. */

@@ -74,8 +74,10 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
           (yield* inTags((tx) => tx.pendingOfHold(hold.id, first!, 10))).map(({ content, id }) => [id, content]),
           others.map((id) => [id, JSON.stringify({ id })])
         )
-        const rows = yield* store.pendingRows({ hold: hold.id, after: first!, limit: 1 })
-        assert.deepStrictEqual(rows.map((row) => [row.id, row.hold, "content" in row]), [[others[0]!, hold.id, false]])
+        const rows = yield* store.heldRows(hold.id, first!, 1)
+        assert.deepStrictEqual(rows.map(({ content, hold, id, published }) => [id, hold, content, published]), [
+          [others[0]!, hold.id, JSON.stringify({ id: others[0] }), null]
+        ])
         yield* inTags((tx) => tx.dropPending(ids(3)))
         assert.strictEqual(yield* inTags((tx) => tx.holdSize(hold.id)), 0)
       }

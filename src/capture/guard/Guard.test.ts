@@ -315,6 +315,9 @@ describe("Guard", () => {
       yield* rig.wait("1 minute")
       yield* flagged(rig, ids.slice(20, 30))
       assert.deepStrictEqual(yield* sizeInReason, [1, "30 of 40"])
+      yield* rig.wait("1 minute")
+      yield* rig.change(...ids.slice(0, 28).map((id) => row(id)))
+      assert.match((yield* hold(rig)).reason, /^2 of 40 records deleted: fewer than the limits now/)
     }))
 
   it.effect("the release of an approved hold that is killed between two transactions is resumed in order, without loss or duplicates (X7)", () =>

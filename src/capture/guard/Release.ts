@@ -83,6 +83,19 @@ export const releaseRows = Effect.fnUntraced(function*(
   return yield* appendEvents(tx, writes, context)
 })
 
+/** The reason of an open hold with the current numbers. The verdict has set it already, unless the wave is below the thresholds now. */
+const currentReason = (
+  { kind, reason }: Hold,
+  size: number,
+  { live, waveHolds }: Pick<Verdict, "live" | "waveHolds">
+): string => {
+  if (kind === "scope") return reason.replace(/ on \d+ of \d+ records/, ` on ${size} of ${live} records`)
+  const what = kind === "deletes" ? "deleted" : "restored"
+  return waveHolds[kind] === null
+    ? `${size} of ${live} records ${what}: fewer than the limits now, so the next complete sweep publishes those that it finds again`
+    : reason
+}
+
 /**
  * Releases holds that are now below the thresholds, then cancels holds without rows, and returns the canceled holds. This order matters: a
  * released row may move into a hold that had no rows.
@@ -114,7 +127,12 @@ const endHolds = Effect.fnUntraced(function*(
   }
   const ended: Array<Hold> = []
   for (const hold of unapproved) {
-    if ((yield* tx.holdSize(hold.id)) > 0) continue
+    const size = yield* tx.holdSize(hold.id)
+    if (size > 0) {
+      const reason = currentReason(hold, size, verdict)
+      if (hold.state === "open" && reason !== hold.reason) yield* tx.saveHold({ ...hold, reason })
+      continue
+    }
     const over: Hold = { ...hold, state: "canceled", decidedAt: hold.decidedAt ?? context.now }
     yield* tx.saveHold(over)
     ended.push(over)

@@ -24,6 +24,15 @@ describe("Scope", () => {
       assert.deepStrictEqual(yield* published(rig), { updated: 12 })
     }))
 
+  it.effect("the reason of a scope hold has the current number of records (D6)", () =>
+    filled(20, function*(rig, ids) {
+      yield* switchedOff(rig, ids.slice(0, 12))
+      assert.include((yield* hold(rig)).reason, "on 12 of 20 records")
+      yield* rig.wait("1 minute")
+      yield* switchedOff(rig, ids.slice(12, 14))
+      assert.include((yield* hold(rig)).reason, "on 14 of 20 records")
+    }))
+
   it.effect("a scope hold that is approved silently publishes nothing, and the current content counts as published (C3)", () =>
     filled(20, function*(rig, ids) {
       yield* switchedOff(rig, ids)

@@ -34,9 +34,14 @@ export type HoldView = typeof HoldView.Type
 /** One held record, without content. */
 const HeldRecord = Schema.Struct({
   id: Schema.String,
+  remote_id: Schema.NullOr(Schema.String),
   status: Schema.Literals(["held", "rejected"]),
   /** Why the record is deleted; null if its change is not a delete. */
   reason: Schema.NullOr(Schema.String),
+  paths: Schema.Array(Schema.String).annotate({
+    description:
+      "Paths (JSON Pointer) that would change, without values, at most 200; none if the record would be deleted or restored"
+  }),
   changed_at: Instant,
   detected_at: Schema.String
 })
@@ -44,6 +49,9 @@ const HeldRecord = Schema.Struct({
 /** A hold and a page of its records. */
 export const HoldPage = Schema.Struct({
   hold: HoldView,
+  decision: Schema.NullOr(
+    Schema.Struct({ at: Schema.String, actor: Schema.String, address: Schema.NullOr(Schema.String) })
+  ).annotate({ description: "The last decision of an operator, as in `GET /v1/audit`; null if there is none" }),
   records: Schema.Array(HeldRecord),
   next: Schema.NullOr(Schema.String)
 }).annotate({ identifier: "HoldDetail" })
@@ -56,7 +64,28 @@ export const HoldPlanView = Schema.Struct({
 }).annotate({ identifier: "HoldPlan" })
 export type HoldPlanView = typeof HoldPlanView.Type
 
+/** The properties that the held changes have in common. */
+export const HoldPatterns = Schema.Struct({
+  counted: Schema.Int.annotate({ description: "How many records of the hold were compared: at most 10,000" }),
+  patterns: Schema.Array(Schema.Struct({ what: Schema.String, records: Schema.Int })).annotate({
+    description:
+      "The effects of an approval, as text without values, each with its number of records; the most frequent first, at most 20"
+  })
+}).annotate({ identifier: "HoldPatterns" })
+export type HoldPatterns = typeof HoldPatterns.Type
+
+const Content = Schema.Struct({
+  id: Schema.String,
+  name: Schema.NullOr(Schema.String),
+  remote_url: Schema.NullOr(Schema.String).annotate({ description: "An https address at the vendor" }),
+  changes: Schema.Array(Schema.Struct({ path: Schema.String, before: Schema.Unknown, after: Schema.Unknown }))
+})
+export const HeldContents = Schema.Struct({ items: Schema.Array(Content), next: Schema.NullOr(Schema.String) })
+  .annotate({ identifier: "HeldContents" })
+export type HeldContents = typeof HeldContents.Type
+
 const holdId = { id: PositiveInt }
+const recordPage = { after: Schema.optionalKey(Schema.String), limit: Schema.optionalKey(Limit) }
 
 export const holds = HttpApiGroup.make("holds").add(
   HttpApiEndpoint.get("list", "/v1/holds", {
@@ -74,13 +103,32 @@ export const holds = HttpApiGroup.make("holds").add(
   )),
   HttpApiEndpoint.get("show", "/v1/holds/:id", {
     params: holdId,
-    query: { after: Schema.optionalKey(Schema.String), limit: Schema.optionalKey(Limit) },
+    query: recordPage,
     success: HoldPage,
     error: [NotFound, StoreUnavailable]
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "getHold",
     "Get a hold",
-    "Returns a hold with a page of the ids of its records."
+    "Returns a hold with a page of its records, without their content."
+  )),
+  HttpApiEndpoint.get("patterns", "/v1/holds/:id/patterns", {
+    params: holdId,
+    success: HoldPatterns,
+    error: [NotFound, StoreUnavailable]
+  }).annotateMerge(words(
+    "countHeldChanges",
+    "Count the held changes by pattern",
+    "Compares the held content with the published content, and counts how many records lose or get a value, or would be deleted."
+  )),
+  HttpApiEndpoint.get("content", "/v1/holds/:id/content", {
+    params: holdId,
+    query: recordPage,
+    success: HeldContents,
+    error: [NotFound, StoreUnavailable]
+  }).annotate(ShowsRecords, true).annotateMerge(words(
+    "revealHold",
+    "Reveal the content of held changes",
+    "The names and the changed values of a page of records. The response is sent after `holds.reveal` is in the audit log."
   )),
   HttpApiEndpoint.get("plan", "/v1/holds/:id/plan", {
     params: holdId,

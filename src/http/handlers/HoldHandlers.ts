@@ -18,6 +18,7 @@ import { Conflict, NotFound } from "../contract/Problem.ts"
 import { pageOf } from "../contract/Schemas.ts"
 import { toStoreUnavailable } from "../request/FailureResponses.ts"
 import { holdView } from "../status/StoreOverview.ts"
+import { changesOf, contentOf, pathsOf, patternsOf } from "./HeldChanges.ts"
 
 const defaultLimit = 100
 
@@ -32,6 +33,26 @@ const find = Effect.fnUntraced(function*(id: number) {
 const viewOf = Effect.fnUntraced(function*(hold: ListedHold) {
   const store = yield* Store
   return holdView(hold, yield* store.stream(hold))
+})
+
+/** The last decision of an operator; null while there is none. */
+const decisionOf = Effect.fnUntraced(function*({ decidedAt, id }: Hold) {
+  if (decidedAt === null) return null
+  const entry = yield* (yield* Store).lastAction(["holds.approve", "holds.reject"], String(id))
+  return entry && { at: formatTime(entry.at), actor: entry.actor, address: entry.address }
+})
+
+const reveal = Effect.fnUntraced(function*(id: number, after: string | null, limit: number) {
+  const hold = yield* find(id)
+  // no id of a record: a forgotten person must not remain in the audit log
+  yield* (yield* Store).recordAction({
+    at: yield* Clock.currentTimeMillis,
+    command: "holds.reveal",
+    target: String(id),
+    detail: `${hold.integration}/${hold.model}`
+  })
+  const changes = yield* changesOf(hold, after, limit)
+  return { items: changes.map(contentOf), next: changes.length < limit ? null : changes.at(-1)!.row.id }
 })
 
 const alreadyDecidedHints: Readonly<Record<Hold["state"], string>> = {
@@ -96,19 +117,37 @@ export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("show", ({ params, query }) =>
       Effect.gen(function*() {
-        const store = yield* Store
         const hold = yield* find(params.id)
         const limit = query.limit ?? defaultLimit
-        const rows = yield* store.pendingRows({ hold: hold.id, after: query.after, limit })
-        const records = rows.map(({ changedAt, detectedAt, id, reason, status }) => ({
-          id,
-          status: status === "rejected" ? "rejected" as const : "held" as const,
-          reason,
-          changed_at: changedAt,
-          detected_at: formatTime(detectedAt)
-        }))
-        return { hold: yield* viewOf(hold), records, next: rows.length < limit ? null : rows.at(-1)!.id }
+        const changes = yield* changesOf(hold, query.after ?? null, limit)
+        const records = changes.map((change) => {
+          const { changedAt, detectedAt, id, reason, remoteId, status } = change.row
+          return {
+            id,
+            remote_id: remoteId,
+            status: status === "rejected" ? "rejected" as const : "held" as const,
+            reason,
+            paths: pathsOf(change),
+            changed_at: changedAt,
+            detected_at: formatTime(detectedAt)
+          }
+        })
+        return {
+          hold: yield* viewOf(hold),
+          decision: yield* decisionOf(hold),
+          records,
+          next: changes.length < limit ? null : changes.at(-1)!.row.id
+        }
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+    .handle(
+      "patterns",
+      ({ params }) =>
+        Effect.flatMap(find(params.id), patternsOf).pipe(Effect.catchTag("StoreError", toStoreUnavailable))
+    )
+    .handle("content", ({ params, query }) =>
+      reveal(params.id, query.after ?? null, query.limit ?? defaultLimit).pipe(
+        Effect.catchTag("StoreError", toStoreUnavailable)
+      ))
     .handle("plan", ({ params }) => plan(params.id).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("approve", ({ params, query }) =>
       decide(params.id, {
@@ -116,5 +155,7 @@ export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
         plan: query.plan,
         release: { origin: query.origin ?? null, silent: query.silent === "true" }
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
-    .handle("reject", ({ params }) =>
-      decide(params.id, { state: "rejected" }).pipe(Effect.catchTag("StoreError", toStoreUnavailable))))
+    .handle(
+      "reject",
+      ({ params }) => decide(params.id, { state: "rejected" }).pipe(Effect.catchTag("StoreError", toStoreUnavailable))
+    ))

@@ -34,6 +34,13 @@ export const make = (sql: SqlClient) => {
       sql<AuditEntry>`
         SELECT key AS id, at, command, target, detail, actor, address FROM audit
         WHERE ${olderThan(before)} ORDER BY key DESC LIMIT ${limit}`,
+    /** The newest action of one of these commands on this target; null if there is none. */
+    lastAction: (commands: ReadonlyArray<string>, target: string) =>
+      sql<AuditEntry>`
+        SELECT key AS id, at, command, target, detail, actor, address FROM audit
+        WHERE target = ${target} AND command IN ${sql.in(commands)} ORDER BY key DESC LIMIT 1`.pipe(
+        Effect.map(([entry]) => entry ?? null)
+      ),
     /** Adds a read to the audit log, unless it has one of the same hour, route, target, actor and address. Any process may call this. */
     recordRead: (read: AuditedRead) =>
       sql`

@@ -240,6 +240,12 @@ describe.skipIf(missing !== null)(
       await page.getByText("No hold").waitFor()
       await show(`/holds/${first?.id}?limit=3`)
       await turnPages()
+      await page.getByText(/^\d of \d would be deleted: the API/).waitFor()
+      await main.getByText("••••••").first().waitFor()
+      await click("Reveal names and values")
+      await main.getByText("••••••").first().waitFor({ state: "detached" })
+      await click("Hide names and values")
+      await main.getByText("••••••").first().waitFor()
       await click("Approve")
       await page.getByRole("radio", { name: "as old records" }).check()
       await page.getByRole("radio", { name: "as events" }).check()
@@ -250,6 +256,10 @@ describe.skipIf(missing !== null)(
       await page.locator(".sentence", { hasText: /^approv/ }).waitFor()
       // the button is gone: the keyboard continues at the heading
       await page.locator("h1:focus").waitFor()
+      const decided = page.locator(".notice", { hasText: /^Approved .* by session from 127\.0\.0\.1\./ })
+      await decided.getByRole("link", { name: /changes released$/ }).click()
+      await page.getByText(/events/).first().waitFor()
+      await page.getByRole("link", { name: /^\d{4}-/ }).first().waitFor()
       await show(`/holds/${second?.id}`)
       await run("Reject", /^Reject \d changes/, "its changes stay unpublished")
       await click("All holds", "link")
@@ -331,6 +341,7 @@ describe.skipIf(missing !== null)(
         "holds.approve",
         "holds.reject",
         "events.reveal",
+        "holds.reveal",
         ...["off", "on", "stop-writes", "resume-writes"].map((name) => `plugins.${name}`),
         ...["redrive", "discard", "resolve"].map((name) => `deadletters.${name}`)
       ]

@@ -47,7 +47,7 @@ try {
   await shot("overview-dark", "/", dark, "held back")
   await shot("overview-phone", "/", phone, "held back")
   await shot("stream", `/streams/${encodeURIComponent(integration)}/hris.skill`, desktop, /Blocked \(permission\)/)
-  await shot("hold", "/holds/1", desktop, "Samples")
+  await shot("hold", "/holds/1", desktop, "would be deleted")
   await shot("dead-letters", "/dead-letters", desktop, "the list of the audience is closed")
   await shot("event", `/events/${change?.position}`, desktop, "Reveal values")
 } finally {

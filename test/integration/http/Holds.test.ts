@@ -5,7 +5,7 @@ import { Store } from "../../../src/store/Store.ts"
 import { pendingOf } from "../../conformance/StoreSamples.ts"
 import * as Running from "./Running.ts"
 
-const { ask, key, post, rollcall, served, stream } = Running
+const { ask, key, post, rollcall, served, stream, write } = Running
 
 /** Approves the records that a hold has now. */
 const approve = Effect.fnUntraced(function*(id: number, query = "") {
@@ -94,7 +94,70 @@ describe("GET /v1/holds", () => {
   })
 })
 
+describe("the effects of an approval", () => {
+  /** Two records of the scope hold that lose their name; one of them also has a link. */
+  const compared = Effect.gen(function*() {
+    const { deletes, scope } = yield* held
+    const store = yield* Store
+    yield* write("d", '{"name":"Ada s3cret","remote_url":"https://vendor.example/d","color":"red"}')
+    yield* write("e", '{"name":"Bob s3cret","remote_url":"javascript:alert(1)","color":"red"}')
+    const owner = yield* store.takeOwnership("capture")
+    const row = (id: string) =>
+      pendingOf(id, {
+        status: "held",
+        hold: scope,
+        remoteId: `r-${id}`,
+        content: '{"name":null,"remote_url":"https://vendor.example/d","color":"blue s3cret"}'
+      })
+    yield* store.transact(owner, key, (tx) => tx.putPending([row("d"), row("e")]))
+    return { deletes, scope }
+  })
+
+  served("is shown by path and counted by pattern, without a value (I11)", function*() {
+    const { deletes, scope } = yield* compared
+    const page = yield* ask(`/v1/holds/${scope}`)
+    assert.deepInclude(page.body.records[0], { id: "d", remote_id: "r-d", paths: ["/color", "/name"] })
+    const patterns = yield* ask(`/v1/holds/${scope}/patterns`)
+    assert.deepStrictEqual(patterns.body, { counted: 2, patterns: [{ what: "lose name", records: 2 }] })
+    assert.deepStrictEqual((yield* ask(`/v1/holds/${deletes}/patterns`)).body, {
+      counted: 3,
+      patterns: [{ what: "would be deleted: the API marks them as deleted", records: 3 }]
+    })
+    assert.notInclude(page.text + patterns.text, "s3cret")
+    const shown = yield* rollcall("holds", "show", String(scope))
+    assert.match(shown.stdout, /2 of 2 lose name/)
+    assert.match(shown.stdout, /^d +r-d +\/color, \/name/m)
+    assert.strictEqual((yield* ask("/v1/holds/77/patterns")).status, 404)
+  })
+
+  served("is revealed with name, values and an https link only, after an entry of the audit log", function*() {
+    const { scope } = yield* compared
+    const { body } = yield* ask(`/v1/holds/${scope}/content?limit=2`)
+    assert.deepStrictEqual(body.items[0], {
+      id: "d",
+      name: "Ada s3cret",
+      remote_url: "https://vendor.example/d",
+      changes: [
+        { path: "/color", before: "red", after: "blue s3cret" },
+        { path: "/name", before: "Ada s3cret", after: null }
+      ]
+    })
+    assert.deepInclude(body.items[1], { name: "Bob s3cret", remote_url: null })
+    assert.strictEqual(body.next, "e")
+    const [entry] = (yield* ask("/v1/audit")).body.items
+    assert.deepInclude(entry, { command: "holds.reveal", target: String(scope), detail: "greenhouse:acme/ats.tag" })
+  })
+})
+
 describe("deciding", () => {
+  served("says afterwards when, and who", function*() {
+    const { deletes } = yield* held
+    assert.isNull((yield* ask(`/v1/holds/${deletes}`)).body.decision)
+    yield* post(`/v1/holds/${deletes}/reject`)
+    const { decision } = (yield* ask(`/v1/holds/${deletes}`)).body
+    assert.deepInclude(decision, { actor: "no token", address: "127.0.0.1" })
+  })
+
   served("an approval and a rejection are each accepted once; an impossible decision is a conflict", function*() {
     const { deletes, scope } = yield* held
     const store = yield* Store
@@ -181,7 +244,7 @@ describe("rollcall holds", () => {
         new RegExp(`^${deletes} +greenhouse:acme/ats.tag +deletes +open +3 .*all 3 records`, "m")
       )
       const shown = yield* holds("show", String(deletes))
-      assert.match(shown.stdout, /^a +flagged/m)
+      assert.match(shown.stdout, /^a +– +flagged/m)
       const { held: records, kind } = JSON.parse((yield* holds("show", String(scope), "--json")).stdout)
       assert.deepStrictEqual([kind, records.length], ["scope", 1])
       const status = yield* rollcall("status")

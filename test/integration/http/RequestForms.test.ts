@@ -74,6 +74,8 @@ describe("the API", () => {
       "/v1/streams/{integration}/{model}/audit",
       "/v1/holds",
       "/v1/holds/{id}",
+      "/v1/holds/{id}/patterns",
+      "/v1/holds/{id}/content",
       "/v1/holds/{id}/plan",
       "/v1/holds/{id}/approve",
       "/v1/holds/{id}/reject",

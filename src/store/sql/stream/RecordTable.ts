@@ -4,11 +4,11 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { genesis } from "../../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../../domain/Model.ts"
-import type { LiveRecord } from "../../Records.ts"
+import type { HeldRow, LiveRecord } from "../../Records.ts"
 import * as Checksum from "../Checksum.ts"
 import type { Content } from "../Checksum.ts"
-import type { ContentCipher } from "../ContentCipher.ts"
-import { inBatches, listedPendings, type Row } from "../Rows.ts"
+import { type ContentCipher, pendingPlace } from "../ContentCipher.ts"
+import { inBatches, listedPendings, pendings, type Row } from "../Rows.ts"
 import { among } from "../RowValues.ts"
 import { isStream } from "./StreamTable.ts"
 
@@ -69,24 +69,34 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
           )
         }))
       ),
-    /** Pending rows without their content, in key order: of all streams, of one stream, or of one hold. `after` is an id. */
-    pendingRows: ({ after, hold, key, limit }: {
-      readonly key?: StreamKey | undefined
-      readonly hold?: number | undefined
-      readonly after?: string | undefined
-      readonly limit: number
-    }) => {
-      const conditions = [
-        ...key === undefined ? [] : [is(key)],
-        ...hold === undefined ? [] : [sql`p.hold = ${hold}`],
-        ...after === undefined ? [] : [sql`p.id > ${after}`]
-      ]
-      return sql<Row>`
+    /** Pending rows without their content, in key order: of all streams, or of one stream. */
+    pendingRows: ({ key, limit }: { readonly key?: StreamKey | undefined; readonly limit: number }) =>
+      sql<Row>`
         SELECT ${listedPendings.columns()} FROM pending p JOIN streams s ON s.key = p.stream
-        WHERE ${sql.and(conditions)} ORDER BY s.integration, s.model, p.id LIMIT ${limit}`.pipe(
-        Effect.map(Arr.map(listedPendings.fromRow))
-      )
-    },
+        WHERE ${
+        key === undefined ? sql.literal("1 = 1") : is(key)
+      } ORDER BY s.integration, s.model, p.id LIMIT ${limit}`
+        .pipe(Effect.map(Arr.map(listedPendings.fromRow))),
+    /** The rows of a hold in id order, those after `after`, with their content and the published content of their records. */
+    heldRows: (hold: number, after: string | null, limit: number) =>
+      sql<Row & { id: string; stream: number; position: number | null; published: string | null; content_sum: number }>`
+        SELECT p.*, e.position, e.content AS published, e.content_sum
+        FROM pending p
+        LEFT JOIN heads h ON h.stream = p.stream AND h.id = p.id AND h.live = 1
+        LEFT JOIN events e ON e.position = h.position
+        WHERE p.hold = ${hold} AND p.id > ${after ?? ""} ORDER BY p.id LIMIT ${limit}`.pipe(
+        Effect.flatMap((rows) =>
+          Effect.zipWith(
+            checked(rows.map((row): Content => ({ ...row, content: row.published }))),
+            cipher.openRows(rows, "a pending row", (row, open) => {
+              const pending = pendings.fromRow(row)
+              return { ...pending, content: open(pendingPlace(Number(row.stream), row.id), pending.content) }
+            }),
+            (contents, found): ReadonlyArray<HeldRow> =>
+              found.map((row, index) => ({ ...row, published: contents[index]?.content ?? null }))
+          )
+        )
+      ),
     /** Deletes quarantined rows that were last read before `before` (our clock, in ms); returns how many. */
     pruneQuarantine: (before: number) =>
       sql`DELETE FROM quarantine WHERE last_at < ${before} RETURNING stream`.pipe(Effect.map((rows) => rows.length))

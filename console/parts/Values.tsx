@@ -1,0 +1,18 @@
+/** Values of a record, before and after a change. */
+export const masked = "••••••"
+
+export const textOf = (value: unknown): string =>
+  value === null || value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value, null, 2)
+
+export const Value = ({ value }: { readonly value: unknown }) => <pre>{textOf(value)}</pre>
+
+/** One changed path in a line. */
+export const Change = ({ after, before, path }: {
+  readonly path: string
+  readonly before: unknown
+  readonly after: unknown
+}) => (
+  <div class="change">
+    <code>{path}</code> <del>{textOf(before)}</del> → <ins>{textOf(after)}</ins>
+  </div>
+)

@@ -110,7 +110,7 @@ export default Plugin.make("digest", { config }).every(
   "1 day",
   // attempts over ten hours: an outage of the receiver must not cost a day its message
   { as: "digest", attempts: 20, retry: { first: "5 seconds", longest: "1 hour" } },
-  Effect.fn("Digest.digest")(function*(tick, { empty, names, url }) {
+  Effect.fn("Digest.digest")(function*(tick, { config: { empty, names, url } }) {
     const { from, to } = tick
     const text = messageOf(
       tick,

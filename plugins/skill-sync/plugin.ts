@@ -108,7 +108,7 @@ export default Plugin.make("skill-sync", { config, needs: { writes: ["rateSkill"
   .on(
     "hris.performance_review.rated",
     {},
-    Effect.fn("SkillSync.rated")(function*(event, { levels, reviewTypes, skills }) {
+    Effect.fn("SkillSync.rated")(function*(event, { config: { levels, reviewTypes, skills } }) {
       const { reviewee, type } = event.after
       if (!reviewTypes.includes(type ?? "")) return
       const employee_id = reviewee?.id
@@ -124,7 +124,7 @@ export default Plugin.make("skill-sync", { config, needs: { writes: ["rateSkill"
   .on(
     "hris.staffing_entity.opened",
     {},
-    Effect.fn("SkillSync.opened")(function*(event, { groups, titles }) {
+    Effect.fn("SkillSync.opened")(function*(event, { config: { groups, titles } }) {
       const api = yield* Plugin.Api
       for (const [skill_id, text] of missingSkills(event.after, groups, titles)) {
         if (text === "true") {

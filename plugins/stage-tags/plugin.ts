@@ -128,7 +128,7 @@ const settle = Effect.fnUntraced(function*(settings: Settings, { application, ca
 export default Plugin.make("stage-tags", { config, needs: { writes: ["addTag", "removeTag"] } }).onAny(
   ["ats.application.created", "ats.application.updated", "ats.application.deleted"],
   { as: "tags", changed: ["outcome", "current_stage_id", "current_stage", "candidate_id"] },
-  Effect.fn("StageTags.tags")(function*(event, settings) {
+  Effect.fn("StageTags.tags")(function*(event, { config: settings }) {
     const { after, before } = event
     const candidates = new Set([before?.candidate_id, after?.candidate_id].filter((id) => id != null))
     for (const candidate of candidates) {

@@ -108,7 +108,7 @@ export const webhook = <const T extends Plugin.Trigger>(
     triggers,
     // attempts over two and a half days, as the specification suggests
     { as: "send", timeout: "30 seconds", attempts: 18, retry: { first: "5 seconds", longest: "12 hours" } },
-    Effect.fn("Webhook.send")(function*(event, secrets) {
+    Effect.fn("Webhook.send")(function*(event, { config: secrets }) {
       const body = bodyOf(event, content)
       const at = yield* Clock.currentTimeMillis
       const headers = yield* headersOf({ id: event.id, at, body }, secrets)

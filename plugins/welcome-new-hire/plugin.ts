@@ -161,7 +161,7 @@ export default Plugin.make("welcome-new-hire", {
 }).on(
   "ats.application.hired",
   { timeout: "2 minutes" },
-  Effect.fn("WelcomeNewHire.hired")(function*(event, settings) {
+  Effect.fn("WelcomeNewHire.hired")(function*(event, { config: settings }) {
     const employee = yield* Plugin.Journal.oncePerRecord("employee", Employee, create(event, settings))
     const uploaded = yield* uploadAll(event, employee, settings)
     yield* Plugin.Journal.oncePerRecord("link", Schema.String, link(event, employee, uploaded, settings))

@@ -1,6 +1,8 @@
 /** Handlers as async functions: their types, their failures, and calls that they do not await. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import * as Testing from "../testing/Testing.ts"
 import * as Plugin from "./Plugin.ts"
 
@@ -10,7 +12,7 @@ const welcome = Plugin.make("welcome", { needs: { writes: ["addTag", "createEmpl
   .on(
     "ats.application.hired",
     {},
-    Plugin.async(async (event, { api, fetch, journal, records }, { hris }) => {
+    async (event, { api, config: { hris }, fetch, journal, records }) => {
       const outcome: string | null | undefined = event.after.outcome
       const application = await records.get("ats.application", event.recordId)
       const employee = await journal.oncePerRecord("employee", async () => {
@@ -23,33 +25,33 @@ const welcome = Plugin.make("welcome", { needs: { writes: ["addTag", "createEmpl
         if (status === 429) throw Plugin.RateLimited.after("1 minute")
       })
       await api.addTag(event.after.candidate_id ?? "", { tag: { name: "hired" } })
-    })
+    }
   )
   .on(
     "ats.tag.updated",
     { changed: ["name"] },
-    Plugin.async(async (event) => {
+    async (event) => {
       const changed: ReadonlyArray<"name"> = event.changed
       const before: string | null | undefined = event.change.name?.before
       await Promise.resolve([changed, before])
-    })
+    }
   )
   .batch(
     "ats.application.declined",
     { size: 10, within: "1 minute" },
-    Plugin.async(async (events) => {
+    async (events) => {
       const first: string | undefined = events[0]?.transition.name
       await Promise.resolve(first)
-    })
+    }
   )
   .every(
     "1 day",
     { as: "digest" },
-    Plugin.async(async (tick, { events }) => {
+    async (tick, { events }) => {
       const hired = await events.between("ats.application.hired", tick.from, tick.to)
       const ids: ReadonlyArray<string> = hired.map(({ recordId }) => recordId)
       await Promise.resolve(ids)
-    })
+    }
   )
   .with({ values: { HRIS: "sandbox:people" } })
 
@@ -59,26 +61,22 @@ export const refused = () => [
     .on(
       "ats.tag.deleted",
       {},
-      Plugin.async(async (event) => {
+      async (event) => {
         // @ts-expect-error a delete has no content after
         await Promise.resolve(event.after.name)
-      })
+      }
     ),
   Plugin.make("x", { needs: { writes: ["addTag"] }, config })
     .on(
       "ats.tag.created",
       {},
-      Plugin.async(async (_event, { api }, config) => {
+      async (_event, { api, config }) => {
         // @ts-expect-error a write takes its body
         await api.addTag("c1")
         // @ts-expect-error no such value is configured
         await Promise.resolve(config.nope)
-      })
-    ),
-  // @ts-expect-error a handler returns no value
-  Plugin.make("x").on("ats.tag.created", {}, Plugin.async(async () => 1)),
-  // @ts-expect-error the function must be asynchronous
-  Plugin.make("x").on("ats.tag.created", {}, Plugin.async(() => {}))
+      }
+    )
 ]
 
 const hired = Testing.event("ats.application.hired", { after: { id: "a1", candidate_id: "c1" } })
@@ -87,10 +85,10 @@ const failing = (thrown: unknown) =>
   Plugin.make("failing").on(
     "ats.tag.created",
     { attempts: 2 },
-    Plugin.async(async () => {
+    async () => {
       await Promise.resolve()
       throw thrown
-    })
+    }
   )
 
 describe("a handler as an async function", () => {
@@ -120,11 +118,11 @@ describe("a handler as an async function", () => {
     const plugin = Plugin.make("nested", { needs: { writes: ["addResultLink"] } }).on(
       "ats.tag.created",
       {},
-      Plugin.async(async (event, { api, journal }) => {
+      async (event, { api, journal }) => {
         const same = () => api.addResultLink(event.recordId, { label: "x", url: "https://x.example" })
         await journal.once("inner", async () => void await same())
         await same()
-      })
+      }
     )
     const run = await Testing.make(plugin).deliver(tag)
     assert.strictEqual(run.writes.length, 2)
@@ -144,19 +142,52 @@ describe("a handler as an async function", () => {
     assert.deepStrictEqual((await failureOf(Plugin.RateLimited.after("1 second")))[0], "RateLimited")
   })
 
+  it("may be a function that is not declared async, and may throw before it returns a promise", async () => {
+    const plugin = (handle: Plugin.HandlerFunction<Plugin.EventOf<"ats.tag.created">, {}>) =>
+      Plugin.make("plain", { needs: { writes: ["addTag"] } }).on("ats.tag.created", {}, handle)
+    const bound = async function(this: string, { recordId }: { readonly recordId: string }, { api }: Plugin.Given<{}>) {
+      await api.addTag(recordId, { tag: { name: this } })
+    }.bind("x")
+    assert.lengthOf((await Testing.make(plugin(bound)).deliver(tag)).writes, 1)
+    const { failure } = await Testing.make(plugin(() => {
+      throw new Plugin.Permanent({ message: "no" })
+    })).deliver(tag)
+    assert.strictEqual(failure?._tag, "Permanent")
+  })
+
+  it("that returns an Effect cannot call these capabilities, neither before nor in the Effect", async () => {
+    const link = { label: "x", url: "https://x.example" }
+    const handlers: ReadonlyArray<Plugin.HandlerFunction<Plugin.EventOf<"ats.tag.created">, {}>> = [
+      ({ recordId }, { api }) => {
+        void api.addResultLink(recordId, link)
+        return Effect.void
+      },
+      // a write here would not belong to the step
+      ({ recordId }, { api }) =>
+        Plugin.Journal.oncePerRecord("link", Schema.Json, Effect.promise(() => api.addResultLink(recordId, link)))
+          .pipe(Effect.asVoid)
+    ]
+    for (const handle of handlers) {
+      const plugin = Plugin.make("mixed", { needs: { writes: ["addResultLink"] } })
+        .on("ats.tag.created", { attempts: 1 }, handle)
+      const { failure } = await Testing.make(plugin).deliver(tag)
+      assert.match(failure?._tag === "Defect" ? failure.message : "", /use the services, such as Plugin\.Api/)
+    }
+  })
+
   it("can catch the failure of a capability", async () => {
     const seen: Array<string> = []
     const plugin = Plugin.make("catching", { needs: { writes: ["createEmployee"] } }).on(
       "ats.tag.created",
       {},
-      Plugin.async(async (_, { api }) => {
+      async (_, { api }) => {
         try {
           await api.createEmployee({ properties: {} })
         } catch (error) {
           if (!(error instanceof Plugin.Permanent) || error.refusal !== "EmployeeAlreadyExists") throw error
           seen.push(error.refusal)
         }
-      })
+      }
     )
     const faults = [{ on: "createEmployee", fail: "EmployeeAlreadyExists" }] as const
     const { failure } = await Testing.make(plugin, { faults }).deliver(tag)
@@ -172,11 +203,11 @@ describe("a handler as an async function", () => {
     const plugin = Plugin.make("late", { needs: { writes: ["addTag"] } }).on(
       "ats.tag.created",
       { timeout: "10 seconds", attempts: 1 },
-      Plugin.async(async (event, { api, signal }) => {
+      async (event, { api, signal }) => {
         await held
         aborted.push(signal.aborted)
         await api.addTag(event.recordId, { tag: { name: "x" } })
-      })
+      }
     )
     const testing = Testing.make(plugin)
     const { failure, writes } = await testing.deliver(tag)
@@ -188,12 +219,12 @@ describe("a handler as an async function", () => {
 })
 
 describe("a call that an async function does not await", () => {
-  type Handle = Parameters<typeof Plugin.async<Plugin.EventOf<"ats.tag.created">, {}>>[0]
+  type Handle = Plugin.HandlerFunction<Plugin.EventOf<"ats.tag.created">, {}>
   const plugin = (handle: Handle, options = {}) =>
     Plugin.make("hasty", { needs: { writes: ["addTag", "removeTag"] } }).on("ats.tag.created", {
       attempts: 2,
       ...options
-    }, Plugin.async(handle))
+    }, handle)
   const refused = { faults: [{ on: "addTag", fail: "Forbidden", times: 9 }] } as const
   const tagged = { tag: { name: "x" } }
 

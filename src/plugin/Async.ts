@@ -1,5 +1,6 @@
 /**
- * Handlers as async functions, for plugins that do not use Effect. The capabilities become an object whose methods return promises.
+ * Calls the function of a handler, which returns a promise or an Effect. For async functions the capabilities become an object whose methods
+ * return promises.
  *
  * Invariants
  * 1. A capability that is called while a step runs belongs to that step, as in a handler that is an Effect
@@ -8,16 +9,15 @@
  *
  * Gotchas
  * - A thrown value that is not one of the four failures (`Transient`, `RateLimited`, `Blocked`, `Permanent`) is a defect: a bug in the handler.
+ * - The function of an Effect handler gets that object too, but only its `config` is of use there. A call would belong to no step, so it fails.
  * - A running promise cannot be stopped. After a timeout or a shutdown, `signal` is aborted and the capabilities do nothing more.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as HttpClient from "effect/http/HttpClient"
-import * as HttpClientRequest from "effect/http/HttpClientRequest"
-import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { AsyncLocalStorage } from "node:async_hooks"
 import { type ReadName, readNames } from "../api/Reads.ts"
@@ -34,9 +34,9 @@ import {
   type UnifiedApi
 } from "./Capabilities.ts"
 import type { EventOf, RecordOf, Trigger } from "./Event.ts"
-import { isHandlerError, Transient, Uncaught } from "./Failure.ts"
+import { isHandlerError, Uncaught } from "./Failure.ts"
+import { executeFetch } from "./Fetch.ts"
 import { PendingCalls } from "./PendingCalls.ts"
-import { describeNoResponse } from "./Send.ts"
 
 type Promised<F> = F extends (...args: infer Args) => Effect.Effect<infer A, unknown, unknown>
   ? (...args: Args) => Promise<A>
@@ -86,8 +86,13 @@ export interface AsyncCapabilities {
   readonly signal: AbortSignal
 }
 
-/** A handler that is an async function. */
-export type AsyncHandler<E, C> = (event: E, capabilities: AsyncCapabilities, config: C) => Promise<void>
+/** The second argument of a handler: the plugin's configuration, and the capabilities of async functions. */
+export interface Given<C> extends AsyncCapabilities {
+  readonly config: C
+}
+
+/** The function of a handler: an async function, or a function that returns an Effect. */
+export type HandlerFunction<E, C> = (event: E, given: Given<C>) => Promise<void> | HandlerEffect
 
 type Services = Context.Context<Capabilities>
 
@@ -96,86 +101,47 @@ interface Invocation {
   /** The services of the run. They include the current step, to which writes are attributed. */
   readonly services: Services
   readonly calls: PendingCalls
+  /** Whether the function returned an Effect. */
+  returnedEffect: boolean
 }
 
 /** The invocation that is currently running. */
 const currentInvocation = new AsyncLocalStorage<Invocation>()
 
-/** Runs an async function as an effect with typed failures. `around`: for a step, the calls of the run that contains it. */
-const runAsync = <A>(
-  services: Services,
-  run: (signal: AbortSignal, own: Invocation) => Promise<A>,
-  around: PendingCalls | null = null
-) =>
-  Effect.tryPromise({
-    try: (signal) => {
-      const own = { services, calls: new PendingCalls(around) }
-      return currentInvocation.run(own, () => own.calls.runAndAwaitCalls(async () => run(signal, own)))
-    },
-    catch: (thrown) => thrown
-  }).pipe(
+/** `around`: for a step, the calls of the run that contains it. */
+const invocation = (services: Services, around: PendingCalls | null = null): Invocation => ({
+  services,
+  calls: new PendingCalls(around),
+  returnedEffect: false
+})
+
+/** Awaits an async function and its calls, as an effect with typed failures. */
+const awaitAsync = <A>({ calls }: Invocation, run: () => Promise<A>) =>
+  Effect.tryPromise({ try: () => calls.runAndAwaitCalls(run), catch: (thrown) => thrown }).pipe(
     Effect.catch((thrown) => isHandlerError(thrown) ? Effect.fail(thrown) : Effect.die(thrown))
   )
 
 /** Runs a step. The first run returns the value in its JSON form, exactly as later runs read it from the journal. */
 const runStep = <A>(run: () => Promise<A>, around: PendingCalls) =>
   Effect.context<Capabilities>().pipe(
-    Effect.flatMap((services) => runAsync(services, run, around)),
+    Effect.flatMap((services) => {
+      const own = invocation(services, around)
+      return awaitAsync(own, () => currentInvocation.run(own, async () => run()))
+    }),
     Effect.map((value): Schema.Json => value === undefined ? null : JSON.parse(JSON.stringify(value)))
   )
 
-const toClientRequest = Effect.fnUntraced(function*(request: Request) {
-  const bytes = new Uint8Array(yield* Effect.promise(() => request.arrayBuffer()))
-  const bare = HttpClientRequest.make(request.method as "GET")(request.url, {
-    headers: Object.fromEntries(request.headers)
-  })
-  return request.body === null
-    ? bare
-    : HttpClientRequest.bodyUint8Array(bare, bytes, request.headers.get("content-type") ?? "application/octet-stream")
-})
-
-/** Fails when the signal of the request is aborted. */
-const aborted = ({ signal }: Request) =>
-  Effect.callback<never, Transient>((resume) => {
-    const fail = () =>
-      resume(Effect.fail(new Transient({ message: "no response: the signal of the request was aborted" })))
-    if (signal.aborted) return fail()
-    signal.addEventListener("abort", fail, { once: true })
-    return Effect.sync(() => signal.removeEventListener("abort", fail))
-  })
-
-const exchange = Effect.fnUntraced(
-  function*(request: Request) {
-    const response = yield* HttpClient.execute(yield* toClientRequest(request))
-    const web = HttpClientResponse.toWeb(response)
-    if (Option.isSome(web)) return web.value
-    const hasNoBody = response.status === 204 || response.status === 205 || response.status === 304
-    return new Response(hasNoBody ? null : yield* response.arrayBuffer, {
-      status: response.status,
-      headers: response.headers
-    })
-  },
-  Effect.catchTag(
-    "HttpClientError",
-    ({ reason }) => new Transient({ message: `no response: ${describeNoResponse(reason)}` })
-  )
-)
-
-const executeFetch = Effect.fnUntraced(
-  function*(...[input, init]: Parameters<typeof globalThis.fetch>) {
-    const request = new Request(input, init)
-    return yield* Effect.raceFirst(aborted(request), exchange(request))
-  }
-)
+const callInEffectMessage =
+  "a handler that returns an Effect cannot call the capabilities of async functions: use the services, such as Plugin.Api"
+const promisedEffectMessage =
+  "the async handler returned an Effect, which does not run: return it from a function that is not async, or use only promises"
+const wrongReturnMessage =
+  "the handler returned neither an Effect nor a promise: return an Effect, or write an async function"
 
 const calls = [...writeNames, ...readNames, "live" as const]
 
-const capabilitiesOf = (handler: Invocation, signal: AbortSignal): AsyncCapabilities => {
-  const { services } = handler
-  const api = Context.get(services, Api)
-  const records = Context.get(services, Records)
-  const events = Context.get(services, Events)
-  const journal = Context.get(services, Journal)
+const givenTo = <C>(handler: Invocation, signal: AbortSignal, config: C): Given<C> => {
+  const service = <I extends Capabilities, S>(tag: Context.Key<I, S>): S => Context.get(handler.services, tag)
 
   const runPromise = async <A>(effect: Effect.Effect<A, unknown, Capabilities>, services: Services): Promise<A> => {
     const exit = await Effect.runPromiseExitWith(services)(effect, { signal })
@@ -183,6 +149,7 @@ const capabilitiesOf = (handler: Invocation, signal: AbortSignal): AsyncCapabili
     throw Cause.squash(exit.cause)
   }
   const trackedCall = <A>(name: string, effect: Effect.Effect<A, unknown, Capabilities>): Promise<A> => {
+    if (handler.returnedEffect) return Promise.reject(new Uncaught(callInEffectMessage))
     const { calls, services } = currentInvocation.getStore() ?? handler
     return calls.add(name, runPromise(effect, services))
   }
@@ -197,39 +164,55 @@ const capabilitiesOf = (handler: Invocation, signal: AbortSignal): AsyncCapabili
   const step =
     (kind: "once" | "oncePerRecord"): AsyncStep => <A>(name: string, run: () => Promise<A>, options?: StepOptions) => {
       const { calls } = currentInvocation.getStore() ?? handler
-      return trackedCall(`journal.${kind}`, journal[kind](name, Schema.Json, runStep(run, calls), options)) as Promise<
+      return trackedCall(
+        `journal.${kind}`,
+        service(Journal)[kind](name, Schema.Json, runStep(run, calls), options)
+      ) as Promise<
         A
       >
     }
 
+  // only what the function uses is made: the function of an Effect handler uses only `config`
   return {
-    api: Object.assign(asyncApi(api), { for: (integration: string) => asyncApi(api.for(integration)) }),
-    records: {
-      get: (...args) => trackedCall("records.get", records.get(...args)),
-      applicationsOf: (...args) => trackedCall("records.applicationsOf", records.applicationsOf(...args))
+    get api() {
+      const api = service(Api)
+      return Object.assign(asyncApi(api), { for: (integration: string) => asyncApi(api.for(integration)) })
     },
-    events: { between: (...args) => trackedCall("events.between", events.between(...args)) },
+    records: {
+      get: (...args) => trackedCall("records.get", service(Records).get(...args)),
+      applicationsOf: (...args) => trackedCall("records.applicationsOf", service(Records).applicationsOf(...args))
+    },
+    events: { between: (...args) => trackedCall("events.between", service(Events).between(...args)) },
     journal: { once: step("once"), oncePerRecord: step("oncePerRecord") },
     fetch: (...request) => trackedCall("fetch", executeFetch(...request)),
-    signal
+    signal,
+    config
   }
 }
 
-const returnedEffectMessage =
-  "the async handler returned an Effect, which does not run: return it from a function that is not async, or use only promises"
-
 /**
- * Makes an async function a handler: `.on("ats.tag.created", {}, Plugin.async(async (event, { api }) => …))`. The function
- * fails by throwing `Plugin.Transient`, `Plugin.RateLimited`, `Plugin.Blocked` or `Plugin.Permanent`. Capabilities throw the same four failures.
+ * Calls the function of a handler, and runs the promise or the Effect that it returns. The function fails by throwing one of the four failures, or with an Effect that
+ * fails. Capabilities throw the same four failures.
  */
-export const adaptAsync = <E, C>(handle: AsyncHandler<E, C>): (event: E, config: C) => HandlerEffect =>
-  // a value that is not a function is returned unchanged, so that validation reports it at start
-  typeof handle !== "function" ? handle : (event, config) =>
-    Effect.flatMap(
-      Effect.context<Capabilities>(),
-      (services) =>
-        runAsync(services, async (signal, own) => {
-          const returned: unknown = await handle(event, capabilitiesOf(own, signal), config)
-          if (Effect.isEffect(returned)) throw new Uncaught(returnedEffectMessage)
-        })
-    )
+export const callHandler = <E, C>(handle: HandlerFunction<E, C>, event: E, config: C): HandlerEffect =>
+  Effect.flatMap(Effect.context<Capabilities>(), (services) => {
+    const own = invocation(services)
+    const stop = new AbortController()
+    const called = Result.try({
+      try: (): unknown => currentInvocation.run(own, () => handle(event, givenTo(own, stop.signal, config))),
+      catch: (thrown) => thrown
+    })
+    if (Result.isSuccess(called) && Effect.isEffect(called.success) && !own.calls.isRunning) {
+      own.returnedEffect = true
+      return called.success as HandlerEffect
+    }
+    // the fiber may pause before it awaits the promise, which must not count as a promise that nothing awaits
+    if (Result.isSuccess(called) && called.success instanceof Promise) called.success.catch(() => undefined)
+    const finished = async () => {
+      const returned = Result.getOrThrow(called)
+      if (Effect.isEffect(returned)) throw new Uncaught(callInEffectMessage)
+      if (!Predicate.isPromiseLike(returned)) throw new Uncaught(wrongReturnMessage)
+      if (Effect.isEffect(await returned)) throw new Uncaught(promisedEffectMessage)
+    }
+    return Effect.onInterrupt(awaitAsync(own, finished), () => Effect.sync(() => stop.abort()))
+  })

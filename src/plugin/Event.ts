@@ -17,6 +17,23 @@ export type RecordOf<M extends Model> = (typeof modelSchemas)[M]["Type"]
 
 /** `ats.application.updated`, or a transition: `ats.application.hired`. */
 export type Trigger = { [M in Model]: `${M}.${Kind | TransitionName<M>}` }[Model]
+
+type FirstLetter<S extends string> = S extends `${infer First}${string}` ? First : ""
+type FirstFound<Sets extends ReadonlyArray<string>> = Sets extends
+  readonly [infer Found extends string, ...infer Others extends ReadonlyArray<string>]
+  ? [Found] extends [never] ? FirstFound<Others> : Found
+  : never
+/** The triggers that resemble a misspelled one: the right model and the first letter of the end, or the right end and the first letter of the model. */
+export type Resembling<T extends string> = T extends `${infer Category}.${infer Name}.${infer End}` ? FirstFound<[
+    Extract<Trigger, `${Category}.${Name}.${FirstLetter<End>}${string}`>,
+    Extract<Trigger, `${Category}.${Name}.${string}`>,
+    Extract<Trigger, `${string}.${FirstLetter<Name>}${string}.${End}`>,
+    Trigger
+  ]>
+  : Trigger
+/** The trigger, or the triggers that it resembles if it is unknown: the compiler's message then names these. */
+export type CheckedTrigger<T extends string> = T extends Trigger ? T : Resembling<T>
+export type KnownTrigger<T extends string> = Extract<T, Trigger>
 export type ModelOf<T extends Trigger> = {
   [M in Model]: T extends `${M}.${Kind | TransitionName<M>}` ? M : never
 }[Model]

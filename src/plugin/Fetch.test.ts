@@ -12,9 +12,9 @@ const keeping = (errors: Array<unknown>, request: (fetch: Fetch) => Promise<unkn
   Plugin.make("fetching").on(
     "ats.application.created",
     {},
-    Plugin.async(async (_, { fetch }) => {
+    async (_, { fetch }) => {
       await request(fetch).catch((error: unknown) => errors.push(error))
-    })
+    }
   )
 
 const url = "https://hooks.example/in"

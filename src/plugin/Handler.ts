@@ -4,7 +4,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Scope from "effect/Scope"
 import type { Origin } from "../domain/ChangeEvent.ts"
 import type { DurationInput } from "../domain/DurationText.ts"
-import { adaptAsync, type AsyncHandler } from "./Async.ts"
+import { callHandler, type HandlerFunction } from "./Async.ts"
 import type { HandlerEffect } from "./Capabilities.ts"
 import type { Trigger } from "./Event.ts"
 import { Uncaught } from "./Failure.ts"
@@ -76,28 +76,6 @@ export interface Handler<C> {
   run(input: unknown, config: C): HandlerEffect
 }
 
-/** The message for a handler that is not declared `async` and whose return value is not an Effect. */
-const wrongReturnMessage = (returned: unknown): string =>
-  returned instanceof Promise
-    ? "the handler returned a promise but is not declared async: declare it `async`, or wrap it in Plugin.async"
-    : "the handler returned neither an Effect nor a promise: return an Effect, or write an async function"
-
-type HandlerFunction<C> = Handler<C>["run"]
-
-/** Functions that are declared `async` are recognized by their type, without running them. */
-const handlerFunctionOf = <C>(handle: unknown): HandlerFunction<C> => {
-  if (typeof handle !== "function") return () => Effect.die(new Uncaught("the handler is missing"))
-  if (Object.prototype.toString.call(handle) === "[object AsyncFunction]") {
-    return adaptAsync(handle as AsyncHandler<unknown, C>)
-  }
-  return (input, config) => {
-    const returned: unknown = handle(input, config)
-    if (Effect.isEffect(returned)) return returned as HandlerEffect
-    if (returned instanceof Promise) returned.catch(() => undefined)
-    return Effect.die(new Uncaught(wrongReturnMessage(returned)))
-  }
-}
-
 /**
  * Closes the connections of the handler's requests when it ends. Otherwise a response could keep its connection open as long as the process
  * runs: if the handler does not read its body, and the other server does not end it.
@@ -111,8 +89,8 @@ const endingRequests = (handler: HandlerEffect): HandlerEffect =>
     )
   )
 
-/** The function of a handler, as the engine runs it. */
-export const runOf = <C>(handle: unknown): HandlerFunction<C> => {
-  const run = handlerFunctionOf<C>(handle)
-  return (input, config) => endingRequests(run(input, config))
-}
+/** A handler's function, as the engine runs it. */
+export const runOf = <C>(handle: unknown): Handler<C>["run"] => (input, config) =>
+  typeof handle === "function"
+    ? endingRequests(callHandler(handle as HandlerFunction<unknown, C>, input, config))
+    : Effect.die(new Uncaught("the handler is missing"))

@@ -42,6 +42,11 @@ export class PendingCalls {
     this.#around = around
   }
 
+  /** Whether a call has not ended. */
+  get isRunning(): boolean {
+    return this.#running.size > 0
+  }
+
   /** Tracks a call, and returns the promise to hand to the function. */
   add<A>(name: string, promise: Promise<A>): Promise<A> {
     if (this.#over) return this.#around === null ? promise : this.#around.add(name, promise)

@@ -5,7 +5,6 @@
  * Gotchas
  * - A handler may run more than once for an event. An effect that must happen only once goes through `Api` or `Journal`.
  * - Mistakes in a plugin are collected in `issues` when it is built. Start, `doctor` and the test kit report them.
- * - An async function can be passed as a handler directly. In TypeScript, `Plugin.async` around it gives its parameters their types.
  * - A handler that computes without ever yielding blocks the whole process. The log names such a handler, but the handler cannot be
  *   stopped.
  */
@@ -13,9 +12,8 @@ import type * as Config from "effect/Config"
 import type { ReadName } from "../api/Reads.ts"
 import type { WriteName } from "../api/Writes.ts"
 import type { DurationInput } from "../domain/DurationText.ts"
-import type { AsyncCapabilities, AsyncHandler } from "./Async.ts"
-import type { HandlerEffect } from "./Capabilities.ts"
-import type { EventOf, OneOf, PropertyOf, Trigger } from "./Event.ts"
+import type { HandlerFunction } from "./Async.ts"
+import type { CheckedTrigger, EventOf, KnownTrigger, OneOf, PropertyOf, Trigger } from "./Event.ts"
 import {
   type Activation,
   type BatchOptions,
@@ -34,13 +32,7 @@ export type { Attachment } from "../api/Attachments.ts"
 export { checkForm, type FormViolation } from "../api/FormCheck.ts"
 export type { EmployeeForm, FormField } from "../api/Forms.ts"
 export { checkProficiency, type ProficiencyScale } from "../api/Proficiency.ts"
-export {
-  adaptAsync as async,
-  type AsyncApi,
-  type AsyncCapabilities,
-  type AsyncHandler,
-  type AsyncJournal
-} from "./Async.ts"
+export type { AsyncApi, AsyncCapabilities, AsyncJournal, Given, HandlerFunction } from "./Async.ts"
 export {
   Api,
   type Capabilities,
@@ -82,18 +74,6 @@ export interface Definition<C> {
   readonly writesPerHour?: number
 }
 
-type UseAsync = "wrap this function in Plugin.async(…): only there do the capabilities and the configuration have types"
-
-/**
- * A function that returns an Effect, or an async function that uses only its first parameter. The compiler shows the text of
- * `UseAsync` where an async function without `Plugin.async` uses the capabilities, or the configuration behind them.
- */
-type Handle<E, C> = (
-  event: E,
-  config: C & Omit<{ readonly [K in keyof AsyncCapabilities]: UseAsync }, keyof C>,
-  none: Record<UseAsync, never>
-) => HandlerEffect | Promise<void>
-
 export interface Plugin<C> {
   readonly name: string
   readonly definition: Definition<C>
@@ -103,48 +83,28 @@ export interface Plugin<C> {
   readonly issues: ReadonlyArray<PluginIssue>
 
   /** Runs the handler for each event of a trigger, in order per record. */
-  on<const T extends Trigger, const P extends PropertyOf<T> = never>(
-    trigger: T,
+  on<const T extends string, const P extends PropertyOf<KnownTrigger<T>> = never>(
+    trigger: CheckedTrigger<T>,
     options: T extends `${string}.updated` ? UpdateOptions<P> : EventOptions,
-    handle: Handle<EventOf<T, P>, C>
-  ): Plugin<C>
-  on<const T extends Trigger, const P extends PropertyOf<T> = never>(
-    trigger: T,
-    options: T extends `${string}.updated` ? UpdateOptions<P> : EventOptions,
-    handle: AsyncHandler<EventOf<T, P>, C>
+    handle: HandlerFunction<EventOf<KnownTrigger<T>, P>, C>
   ): Plugin<C>
   /** Runs one handler for the events of several triggers, in order per record across all of them. */
   onAny<const T extends Trigger, const P extends PropertyOf<T> = never>(
     triggers: ReadonlyArray<T>,
     options: UpdateOptions<P> & { readonly as: string },
-    handle: Handle<OneOf<T, P>, C>
-  ): Plugin<C>
-  onAny<const T extends Trigger, const P extends PropertyOf<T> = never>(
-    triggers: ReadonlyArray<T>,
-    options: UpdateOptions<P> & { readonly as: string },
-    handle: AsyncHandler<OneOf<T, P>, C>
+    handle: HandlerFunction<OneOf<T, P>, C>
   ): Plugin<C>
   /** Runs the handler for several events of one integration at once. A failed batch is halved until the failing event is alone. */
-  batch<const T extends Trigger>(
-    trigger: T,
+  batch<const T extends string>(
+    trigger: CheckedTrigger<T>,
     options: BatchOptions,
-    handle: Handle<ReadonlyArray<EventOf<T>>, C>
-  ): Plugin<C>
-  batch<const T extends Trigger>(
-    trigger: T,
-    options: BatchOptions,
-    handle: AsyncHandler<ReadonlyArray<EventOf<T>>, C>
+    handle: HandlerFunction<ReadonlyArray<EventOf<KnownTrigger<T>>>, C>
   ): Plugin<C>
   /** Runs the handler at an interval in each integration. Missed ticks are combined into one that covers their whole time. */
   every(
     interval: DurationInput,
     options: HandlerOptions & { readonly as: string },
-    handle: Handle<Tick, C>
-  ): Plugin<C>
-  every(
-    interval: DurationInput,
-    options: HandlerOptions & { readonly as: string },
-    handle: AsyncHandler<Tick, C>
+    handle: HandlerFunction<Tick, C>
   ): Plugin<C>
   /** Returns the same plugin with these settings. A later call adds to the earlier ones, and replaces what both set. */
   with(settings: Settings): Plugin<C>

@@ -4,6 +4,7 @@ import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Schema from "effect/Schema"
+import type { Resembling } from "./Event.ts"
 import * as Plugin from "./Plugin.ts"
 
 const config = Config.all({ hris: Config.String("HRIS_INTEGRATION"), entity: Config.String("STAFFING_ENTITY") })
@@ -13,7 +14,7 @@ const welcome = Plugin.make("welcome", { config, needs: { writes: ["createEmploy
   .on(
     "ats.application.hired",
     { timeout: "30 seconds" },
-    Effect.fn("Welcome.hired")(function*(event, { entity, hris }) {
+    Effect.fn("Welcome.hired")(function*(event, { config: { entity, hris } }) {
       const api = yield* Plugin.Api
       const people = yield* Plugin.Api.for(hris)
       const employee = yield* Plugin.Journal.oncePerRecord(
@@ -51,11 +52,11 @@ const welcome = Plugin.make("welcome", { config, needs: { writes: ["createEmploy
     })
   )
 
-/** Async functions without `Plugin.async`, which is needed only for the types of the capabilities. */
-export const plain = Plugin.make("plain", { config })
-  .on("ats.application.hired", {}, async (event) => {
+/** A handler is an async function as well. */
+export const asynchronous = Plugin.make("plain", { config })
+  .on("ats.application.hired", {}, async (event, { api, config }) => {
     const name: "hired" | "declined" | "stage_changed" = event.transition.name
-    await Promise.resolve(name)
+    await api.for(config.hris).createEmployee({ properties: { name } })
   })
   .on("ats.tag.updated", { changed: ["name"] }, async (event) => {
     const only: ReadonlyArray<"name"> = event.changed
@@ -63,18 +64,31 @@ export const plain = Plugin.make("plain", { config })
   })
   .onAny(["ats.tag.created", "ats.tag.deleted"], { as: "any" }, async (event) => void event.recordId)
   .batch("ats.tag.created", { as: "many", size: 2, within: "1 second" }, async (events) => void events[0]?.recordId)
-  .every("1 day", { as: "daily" }, async (tick) => void tick.scheduledAt)
+  .every("1 day", { as: "daily" }, async (tick, { events }) => {
+    const hired = await events.between("ats.application.hired", tick.from, tick.to)
+    await Promise.resolve(hired.map(({ recordId }) => recordId))
+  })
 
-/** A configuration value may have the name of a capability, and an async handler may be declared elsewhere. */
-const declared: Plugin.AsyncHandler<Plugin.EventOf<"ats.tag.created">, { readonly api: string }> = async (
+/** A configuration value may have the name of a capability, and a handler may be declared elsewhere. */
+const declared: Plugin.HandlerFunction<Plugin.EventOf<"ats.tag.created">, { readonly api: string }> = async (
   _,
-  { api }
+  { api, config }
 ) => {
-  await api.addTag("c", { tag: { name: "x" } })
+  await api.addTag("c", { tag: { name: config.api } })
 }
 Plugin.make("names", { config: Config.all({ api: Config.String("API") }) })
-  .on("ats.tag.created", {}, (_, { api }) => Effect.log(api.toUpperCase()))
+  .on("ats.tag.created", {}, (_, { config }) => Effect.log(config.api.toUpperCase()))
   .on("ats.tag.created", { as: "declared" }, declared)
+
+type Same<A, B> = [A] extends [B] ? [B] extends [A] ? true : never : never
+/** The triggers that the compiler's message names for a misspelled one. */
+export const resembling: [
+  Same<Resembling<"ats.application.hird">, "ats.application.hired">,
+  Same<Resembling<"ats.aplication.hired">, "ats.application.hired">,
+  Same<Resembling<"ats.ofer.created">, "ats.offer.created">,
+  Same<Resembling<"ats.tag.renamed">, "ats.tag.created" | "ats.tag.updated" | "ats.tag.deleted">,
+  Same<Resembling<"hired">, Plugin.Trigger>
+] = [true, true, true, true, true]
 
 const needsFiles: Effect.Effect<void, never, FileSystem.FileSystem> = Effect.gen(function*() {
   yield* FileSystem.FileSystem
@@ -113,18 +127,8 @@ export const refused = () => [
     // @ts-expect-error a handler is an async function or returns an Effect
     .on("ats.tag.created", {}, () => {}),
   Plugin.make("x", { config })
-    .on("ats.tag.created", {}, async (event, { api }) => {
-      // @ts-expect-error the capabilities have types only in Plugin.async; the error says so
-      await api.addTag(event.recordId, { tag: { name: "x" } })
-    }),
-  Plugin.make("x", { config })
-    .every("1 day", { as: "daily" }, async (_, { events }) => {
-      // @ts-expect-error the same in every kind of handler
-      await events.between("ats.tag.created", "0", "1")
-    }),
-  Plugin.make("x", { config })
-    // @ts-expect-error the configuration of an async function has a type only in Plugin.async
-    .on("ats.tag.created", {}, async (_event, _capabilities, { hris }) => void hris),
+    // @ts-expect-error an unknown trigger
+    .batch("ats.tag.creatd", { size: 2, within: "1 second" }, () => Effect.void),
   Plugin.make("x", { config })
     // @ts-expect-error a service that is not a capability
     .on("ats.tag.created", {}, () => needsFiles),

@@ -19,7 +19,7 @@ const unconfigured = Plugin.make("welcome", {
 }).on(
   "ats.application.hired",
   {},
-  Effect.fnUntraced(function*(event, { hris }) {
+  Effect.fnUntraced(function*(event, { config: { hris } }) {
     const people = yield* Plugin.Api.for(hris)
     const employee = yield* Plugin.Journal.oncePerRecord(
       "employee",

@@ -4,9 +4,9 @@ import * as Plugin from "rollcall/plugin"
 export default Plugin.make("my-plugin", { needs: { writes: ["addTag"] } }).on(
   "ats.application.hired",
   {},
-  Plugin.async(async (event, { api }) => {
+  async (event, { api }) => {
     const candidate = event.after.candidate_id
     if (candidate == null) throw new Plugin.Permanent({ message: "the application names no candidate" })
     await api.addTag(candidate, { tag: { name: "hired" } })
-  })
+  }
 )

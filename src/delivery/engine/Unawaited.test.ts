@@ -6,12 +6,12 @@ import * as TestClock from "effect/testing/TestClock"
 import { make, type Rig } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
 
-type Handle = Parameters<typeof Plugin.async<Plugin.EventOf<"ats.application.created">, {}>>[0]
+type Handle = Plugin.HandlerFunction<Plugin.EventOf<"ats.application.created">, {}>
 const hasty = (handle: Handle, options: Plugin.EventOptions = {}) =>
   Plugin.make("hasty", { needs: { writes: ["addResultLink"] } }).on(
     "ats.application.created",
     options,
-    Plugin.async(handle)
+    handle
   )
 const link = { label: "Result", url: "https://x.example" }
 

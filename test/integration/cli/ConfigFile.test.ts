@@ -82,7 +82,7 @@ describe("rollcall.config.ts", () => {
           join(folder, "plugin.ts"),
           `import * as Config from "effect/Config"\nimport * as Plugin from "rollcall/plugin"
           const config = Config.all({ tag: Config.String("TAG_OF_THE_HIRED") })
-          export default Plugin.make("mine", { config }).on("ats.tag.created", {}, Plugin.async(async () => {}))`
+          export default Plugin.make("mine", { config }).on("ats.tag.created", {}, async () => {})`
         )
       }
       symlinkSync(fileURLToPath(new URL("../../..", import.meta.url)), join(directory, "linked/node_modules/rollcall"))

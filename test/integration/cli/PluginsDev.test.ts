@@ -22,9 +22,9 @@ import { tag } from "../../words/tag.ts"
 export default Plugin.make("tag-hires", { needs: { writes: [${writes}] } }).on(
   "ats.application.stage_changed",
   {},
-  Plugin.async(async (event, { api }) => {
+  async (event, { api }) => {
     ${body}
-  })
+  }
 )
 `
 const tagging = 'await api.addTag(event.after.candidate_id ?? "", { tag: { name: tag } })'

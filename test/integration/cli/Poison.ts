@@ -6,22 +6,22 @@ import { inDirectory, type Start } from "./Program.ts"
 
 /** Each tag is delivered to this plugin, whose handler succeeds. */
 export const healthy = `
-  Plugin.make("healthy").on("ats.tag.created", { origins: ["backfill"] }, Plugin.async(async (event) => {
+  Plugin.make("healthy").on("ats.tag.created", { origins: ["backfill"] }, async (event) => {
     await new Promise((resolve) => setTimeout(resolve, 20))
     process.stdout.write("done " + event.recordId + "\\n")
-  })).with({ from: "oldest" })`
+  }).with({ from: "oldest" })`
 
 /** Each tag is delivered to this plugin too; its handler runs the code for the first tag. */
 export const poisoned = (name: string, poison: string) => `
   Plugin.make("${name}", { needs: { writes: ["addTag"] } }).on(
     "ats.tag.created",
     { origins: ["backfill"], attempts: 2, retry: { first: "10 millis" } },
-    Plugin.async(async (event, { api }) => {
+    async (event, { api }) => {
       const fs = process.getBuiltinModule("node:fs")
       if (!fs.existsSync("${name}")) fs.writeFileSync("${name}", event.recordId)
       const isFirst = fs.readFileSync("${name}", "utf8") === event.recordId
       if (isFirst) { ${poison} }
-    })
+    }
   ).with({ from: "oldest" })`
 
 /** A healthy plugin, and one named `poison`. */

@@ -238,20 +238,19 @@ describe("the npm package", () => {
     }
   })
 
-  it("reports a faulty rollcall.config.ts, and says to use Plugin.async where an async function without it uses the capabilities or the configuration", () => {
-    const wrap = "wrap this function in Plugin\\.async\\(…\\)"
-    const plugin = (handler: string) =>
+  it("reports a faulty rollcall.config.ts, and names the trigger or option that a misspelled one resembles", () => {
+    const plugin = (trigger: string, options: string) =>
       `import * as Plugin from "rollcall/plugin"
-export default Plugin.make("plain").on("ats.tag.created", {}, ${handler})
+export default Plugin.make("plain").on("${trigger}", ${options}, async (event) => console.log(event.recordId))
 `
     const faulty = [
       ["faulty.ts", config('sweepInterval: "1 hour", retention: "7 fortnights"'), "error"],
       [
-        "capabilities.ts",
-        plugin("async (event, { api }) => { await api.addTag(event.recordId, { tag: { name: 'x' } }) }"),
-        wrap
+        "trigger.ts",
+        plugin("ats.application.hird", "{}"),
+        `not assignable to parameter of type '"ats.application.hired"'`
       ],
-      ["configuration.ts", plugin("async (_event, _capabilities, { tag }) => console.log(tag)"), wrap]
+      ["option.ts", plugin("ats.application.hired", '{ timeot: "1 minute" }'), "Did you mean to write 'timeout'"]
     ] as const
     for (const [name, code] of faulty) writeFileSync(join(folder, name), code)
     try {

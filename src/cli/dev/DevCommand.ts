@@ -12,6 +12,7 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 import { Capture } from "../../capture/schedule/Capture.ts"
 import * as Config from "../../config/Config.ts"
 import { loadEnvironment } from "../../config/RawConfig.ts"
+import * as Server from "../../http/Server.ts"
 import { CurrentProxies } from "../../network/Proxies.ts"
 import { isPlugin } from "../../plugin/Plugin.ts"
 import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
@@ -21,6 +22,7 @@ import { writeLine } from "../terminal/EventLines.ts"
 import { json, seed, switchFlag } from "../terminal/Flags.ts"
 import { awaitShutdownSignal, CommandError, print, withTerminalErrors } from "../terminal/Process.ts"
 import { type Attempt, attemptText, withReport } from "./HandlerReport.ts"
+import { readText, requestText, showRequests } from "./RequestReport.ts"
 import { reportLoadedFiles, restartOnChange, startingProcessEnded } from "./Restarting.ts"
 
 const bin = fileURLToPath(new URL("../../../bin/rollcall.js", import.meta.url))
@@ -77,22 +79,27 @@ const runPlugin = Effect.fnUntraced(function*(file: string, seed: number, json: 
   const sandbox = yield* serve({ seed, records, speed: 0 })
   const say = messagePrinter(json)
   const showAttempt = (attempt: Attempt) => print(json ? JSON.stringify({ attempt }) : attemptText(attempt))
+  const show = (shown: object, text: string) => Effect.runSync(print(json ? JSON.stringify(shown) : text))
+  yield* showRequests(sandbox.url, (request) => show({ request }, requestText(plugin.name, request)))
   const { run, settings } = yield* prepare({
     sandbox,
     interval: "1 second",
     plugins: [withReport(plugin, showAttempt)],
     file: relative(process.cwd(), file),
-    record: (write) => Effect.runSync(print(json ? JSON.stringify({ write }) : writeLine(write)))
+    record: (write) => show({ write }, writeLine(write)),
+    recordRead: (read, id) => show({ read, id }, readText(plugin.name, read, id, Date.now()))
   })
   yield* Config.checkPlugins(settings)
   const handlers = plugin.handlers.map(({ name }) => name).join(", ")
-  yield* say(`${plugin.name} reacts to ${handlers}, in a simulated world at ${sandbox.url} (→ marks its writes)`)
+  yield* say(`${plugin.name} reacts to ${handlers}, in a simulated world at ${sandbox.url} (→ marks its requests)`)
   if (!sandbox.integrations.some((id) => isEnabledIn(plugin, id))) {
     const where = sandbox.integrations.join()
     yield* say(`It is off in ${where}: its file switches it off with \`with({ others: false })\`.`)
   }
   const service = Effect.gen(function*() {
     const capture = yield* Capture
+    const { url } = yield* Server.Server
+    yield* say(`Console ${url}/`)
     yield* Effect.all([capture.run, keepWorldActive(sandbox)], { concurrency: 2, discard: true })
   })
   // the plugin may send requests to other servers

@@ -23,17 +23,28 @@ export interface SandboxService {
   readonly file: string
   /** Gets every write of a plugin as soon as it has a result. */
   readonly record: (write: PluginWrite) => void
+  /** Gets the name of every read that a plugin sent to the API, and the id of the record for `live`. */
+  readonly recordRead?: (read: string, id: string | null) => void
 }
 
 /** The plugin that sends a write. Its name is not part of a write, so different plugins must use different writes. */
 const senderOf = (plugins: ReadonlyArray<Plugin<unknown>>, write: WriteName): string =>
   (plugins.find(({ definition }) => definition.needs?.writes?.includes(write)) ?? plugins[0])?.name ?? "a plugin"
 
-const recordWrites = ({ plugins, record }: SandboxService) =>
+const recordRequests = ({ plugins, record, recordRead = () => undefined }: SandboxService) =>
   Layer.effect(
     Source,
     Effect.map(Source, (source) => ({
       ...source,
+      // the reads of plugins have the priority of writes
+      read: (request) =>
+        Effect.tap(source.read(request), () =>
+          Effect.sync(() => request.priority === "write" && recordRead(request.read, null))),
+      page: (request) =>
+        Effect.tap(source.page(request), () =>
+          Effect.sync(() =>
+            request.priority === "write" && recordRead(`live ${request.model}`, request.ids?.[0] ?? null)
+          )),
       write: (request, hooks) =>
         Effect.tap(source.write(request, hooks), () =>
           Effect.map(Clock.currentTimeMillis, (at) => {
@@ -74,6 +85,6 @@ export const prepare = Effect.fnUntraced(function*(service: SandboxService) {
     Effect.gen(function*() {
       const plan = yield* resolveConfig(settings, input)
       return yield* Effect.provide(use, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
-    }).pipe(Effect.provide(Layer.provideMerge(recordWrites(service), serviceLayer(settings))))
+    }).pipe(Effect.provide(Layer.provideMerge(recordRequests(service), serviceLayer(settings))))
   return { settings, run }
 })

@@ -1,9 +1,10 @@
 /** `rollcall plugins dev`, as a plugin's author uses it: files change while it runs. */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
-import { Program, runCommand } from "./Program.ts"
+import { freePort, Program, runCommand } from "./Program.ts"
 
 let folder: string
 beforeEach(() => {
@@ -22,7 +23,7 @@ import { tag } from "../../words/tag.ts"
 export default Plugin.make("tag-hires", { needs: { writes: [${writes}] } }).on(
   "ats.application.stage_changed",
   {},
-  async (event, { api }) => {
+  async (event, { api, fetch: send }) => {
     ${body}
   }
 )
@@ -80,6 +81,34 @@ describe("rollcall plugins dev", () => {
       assert.deepStrictEqual(processesOfTest(), [])
     } finally {
       dev.process.kill("SIGKILL")
+    }
+  })
+
+  it("prints the console's address, and every request of the plugin: reads of the API, and both kinds of fetch", async () => {
+    const server = createServer((request, response) => response.writeHead(request.method === "PUT" ? 503 : 204).end())
+    const [port, closed] = [await freePort(), await freePort()]
+    await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve))
+    write("words/tag.ts", 'export const tag = "first"\n')
+    write(
+      "plugins/tag-hires/plugin.ts",
+      plugin(`
+        await api.live("ats.application", event.recordId)
+        await send("http://127.0.0.1:${port}/capability?token=s3cret", { method: "PUT", body: tag })
+        await fetch("http://127.0.0.1:${port}/global", { method: "POST" })
+        await fetch("http://127.0.0.1:${closed}/closed").catch(() => undefined)
+      `)
+    )
+    const dev = new Program(["plugins", "dev", "tag-hires", "--once"], {}, folder)
+    try {
+      const page = await dev.says(/Console (http:\S+)\n/)
+      assert.strictEqual((await fetch(page[1] ?? "")).status, 200)
+      await dev.says(/→ tag-hires +live ats\.application +\S+\n/)
+      await dev.says(/→ tag-hires +PUT +http:\S+\/capability  503\n/)
+      await dev.says(/→ tag-hires +POST +http:\S+\/global  204\n/)
+      await dev.says(/→ tag-hires +GET +http:\S+\/closed  no response\n/)
+    } finally {
+      dev.process.kill("SIGKILL")
+      server.close()
     }
   })
 

@@ -13,8 +13,10 @@
  * - A transaction begins when it sends its first statement.
  * - The error of a statement that waited appears in a later operation. It keeps the name of its own operation: see `operationOf`.
  */
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
@@ -126,39 +128,36 @@ export const transaction = (send: Send): Connection => {
   /** Why the transaction can no longer be committed. */
   let failure: SqlError | null = null
 
-  const sendAll = (last: Step): Effect.Effect<Rows, SqlError> =>
-    Effect.suspend(() => {
-      if (failure !== null) return Effect.fail(failure)
-      const waiting = queue
-      queue = []
-      if (state === "waiting") state = "begun"
-      let found: Rows = []
-      let done = 0
-      const received = (rows: Rows) => {
-        const one = waiting[done++]
-        if (one === undefined) found = rows
-        else one.receive(rows)
-      }
-      return send([...waiting, last], received).pipe(
-        Effect.map(() => found),
-        Effect.tapError((error) =>
-          Effect.sync(() => {
-            const failed = waiting[done]
-            if (failed === undefined) return
-            failure = error
-            if (failed.operation !== null) operations.set(error, failed.operation)
-          })
-        ),
-        Effect.onInterrupt(() => Effect.sync(() => failure ??= interrupted()))
-      )
-    })
+  const sendAll = (last: Step): Effect.Effect<Rows, SqlError> => {
+    if (failure !== null) return Effect.fail(failure)
+    const waiting = queue
+    queue = []
+    if (state === "waiting") state = "begun"
+    let found: Rows = []
+    let done = 0
+    const received = (rows: Rows) => {
+      const one = waiting[done++]
+      if (one === undefined) found = rows
+      else one.receive(rows)
+    }
+    const ended = (exit: Exit.Exit<void, SqlError>) => {
+      if (Exit.isSuccess(exit)) return undefined
+      const failed = waiting[done]
+      const error = exit.cause.reasons.find(Cause.isFailReason)?.error
+      // without an error it was interrupted
+      if (error === undefined || failed !== undefined) failure = error ?? interrupted()
+      const operation = failed?.operation ?? null
+      if (error !== undefined && operation !== null) operations.set(error, operation)
+      return undefined
+    }
+    return Effect.map(Effect.onExitPrimitive(send([...waiting, last], received), ended), () => found)
+  }
 
-  const end = (step: Step): Effect.Effect<Rows, SqlError> =>
-    Effect.suspend(() => {
-      queue = []
-      failure = null
-      return state === "begun" ? sendAll(step) : Effect.succeed([])
-    })
+  const end = (step: Step): Effect.Effect<Rows, SqlError> => {
+    queue = []
+    failure = null
+    return state === "begun" ? sendAll(step) : Effect.succeed([])
+  }
 
   return connectionOf((sql, params) =>
     Effect.withFiber((fiber) => {

@@ -106,21 +106,21 @@ const statementOf = ({ params, sql }: Step): SqliteDriver.Statement => {
 
 const sendTo = ({ isTransaction, run }: Session, file: string, health: Health.Health["Service"]): Send => {
   const checkFile = StoreFile.checkOf(file)
-  return (steps, received) => {
-    const statements = Effect.andThen(
-      // no check inside a transaction: it must be committed or rolled back in any case
-      Effect.suspend(() => isTransaction() ? Effect.void : checkFile(steps[0]?.sql === begin)),
-      Effect.flatMap(
-        Effect.mapError(run(steps.map(statementOf)), toSqlError(file, "execute")),
-        ({ results, ...answer }) => {
+  const toError = toSqlError(file, "execute")
+  return (steps, received) =>
+    Effect.withFiber((fiber) => {
+      const answered = Effect.matchEffect(run(steps.map(statementOf)), {
+        onFailure: (cause) => Effect.fail(toError(cause)),
+        onSuccess: ({ results, ...answer }) => {
           for (const result of results) received(rowsOf(result))
-          if ("failure" in answer) return Effect.fail(toSqlError(file, "execute")(answer.failure))
+          if ("failure" in answer) return Effect.fail(toError(answer.failure))
           return results.some(({ wrote }) => wrote) ? health.wrote : Effect.void
         }
-      )
-    )
-    return Effect.flatMap(AllowLongStatement, (mayBeLong) => health.observe(statements, mayBeLong))
-  }
+      })
+      // no check inside a transaction: it must be committed or rolled back in any case
+      const statements = isTransaction() ? answered : Effect.andThen(checkFile(steps[0]?.sql === begin), answered)
+      return health.observe(statements, fiber.getRef(AllowLongStatement))
+    })
 }
 
 export interface Options {

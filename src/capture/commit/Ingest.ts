@@ -78,7 +78,7 @@ export const ingest = Effect.fnUntraced(function*(
   const ids = [...copies.keys()]
   const heads = yield* tx.heads(ids)
   const pending = yield* tx.pending(ids)
-  const stored: Stored = { heads, pending, rehashed: yield* rehash(tx, copies, { heads, pending }, context) }
+  const stored: Stored = { heads, pending, ...yield* rehash(tx, copies, { heads, pending }, context) }
 
   const rowCounts = { ...zeroRowCounts, read: prepared.rows.length, duplicates: prepared.rows.length - copies.size }
   const classified: Array<ClassifiedRow> = []
@@ -90,7 +90,8 @@ export const ingest = Effect.fnUntraced(function*(
   }
 
   const updated = classified.filter(({ classification }) => classification._tag === "Updated")
-  const befores = yield* tx.contents(updated.flatMap(({ observed }) => heads.get(observed.id)?.position ?? []))
+  const unread = updated.filter(({ observed: { id } }) => !stored.published.has(id))
+  const befores = yield* tx.contents(unread.flatMap(({ observed: { id } }) => heads.get(id)?.position ?? []))
   const isHeld = [...pending.values()].some(({ hold }) => hold !== null)
   const holds = isHeld || updated.length > 0 ? yield* tx.holds : []
   const outcomes = classified.map((row) => outcomeOf(row, stored, befores, holds, context))

@@ -29,6 +29,8 @@ export interface Stored {
   readonly pending: ReadonlyMap<string, Pending>
   /** Canonical hashes with the current processing, for heads that have none or have one that was made with an older processing. */
   readonly rehashed: ReadonlyMap<string, string>
+  /** Published contents with the current processing, for heads that were hashed by them. */
+  readonly published: ReadonlyMap<string, JsonObject>
 }
 
 export interface ClassifiedRow {
@@ -42,11 +44,11 @@ const hashBy = ({ apply, shape }: Processing, record: JsonObject): string => can
 const isUnchanged = (rows: ReadonlyArray<Row>, head: Head, pending: Pending | undefined): boolean =>
   pending === undefined && rows.every(({ textHash }) => textHash === head.textHash)
 
-/** Canonical hashes with the current processing, by id; see `Stored`. */
+/** Hashes heads that cannot be compared as they are; see `Stored`. */
 export const rehash = Effect.fnUntraced(function*(
   tx: StreamTx,
   copies: ReadonlyMap<string, ReadonlyArray<Row>>,
-  { heads, pending }: Omit<Stored, "rehashed">,
+  { heads, pending }: Pick<Stored, "heads" | "pending">,
   { processing, stream }: PageContext
 ) {
   const outdated = [...copies].flatMap(([id, rows]) => {
@@ -58,17 +60,22 @@ export const rehash = Effect.fnUntraced(function*(
       ? [{ head, position: head.position, row: rows.at(-1)! }]
       : []
   })
-  if (outdated.length === 0) return new Map<string, string>()
+  const rehashed = new Map<string, string>()
+  const published = new Map<string, JsonObject>()
+  if (outdated.length === 0) return { rehashed, published }
   const processingOf = earlierProcessings(processing, stream)
   const contents = yield* tx.contents(outdated.map(({ position }) => position))
-  return new Map(outdated.flatMap(({ head, position, row }) => {
+  for (const { head, position, row } of outdated) {
     const stored = contents.get(position)
     const then = processingOf(head.fingerprint)
     const isSame = then !== processing && hashBy(then, row.raw) === hashOfHead(head, stored, then)
-    if (isSame) return [[head.id, hashBy(processing, row.raw)] as const]
-    const content = currentContent(processing, stream, stored)
-    return content === null ? [] : [[head.id, canonicalHash(processing.shape, content)] as const]
-  }))
+    const content = isSame ? null : currentContent(processing, stream, stored)
+    if (isSame) rehashed.set(head.id, hashBy(processing, row.raw))
+    if (content === null) continue
+    rehashed.set(head.id, canonicalHash(processing.shape, content))
+    published.set(head.id, content)
+  }
+  return { rehashed, published }
 })
 
 /** Classifies all copies of one record on this page together. */

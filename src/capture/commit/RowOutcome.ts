@@ -34,7 +34,7 @@ interface Outcome {
   readonly pending?: Pending
 }
 
-/** Decides what is published and what stays pending. `befores`: published contents by position. */
+/** Decides what is published and what stays pending. `befores`: the other published contents, by position. */
 export const outcomeOf = (
   { classification, observed }: ClassifiedRow,
   stored: Stored,
@@ -77,7 +77,8 @@ export const outcomeOf = (
     case "Updated": {
       const { processing, stream } = context
       const { shape } = processing
-      const before = currentContent(processing, stream, befores.get(head?.position ?? 0)) ?? {}
+      const before = stored.published.get(observed.id) ??
+        currentContent(processing, stream, befores.get(head?.position ?? 0)) ?? {}
       // C7: paths in a scope hold keep their published values; other changes of the record are published
       const { content, hold } = applyMasks(before, observed.content, maskingHolds(holds))
       const changes = diff(shape, before, content)

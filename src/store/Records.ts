@@ -183,6 +183,33 @@ export interface RecordWrite {
   readonly references?: { readonly before: References | null; readonly after: References }
 }
 
+/** A query for the derived records of source records that change. */
+export interface SourcesQuery {
+  /** Ids of the source records that change. */
+  readonly changed: ReadonlyArray<string>
+  /** The derived records that they show now, with the hash of their texts. */
+  readonly copies: ReadonlyArray<{ readonly id: string; readonly parent: string; readonly textHash: string }>
+  /** At most so many other source records of a derived record. */
+  readonly limit: number
+}
+
+/** A live source record; `content` is null if it was erased. */
+export interface DerivedSource {
+  readonly id: string
+  readonly content: StoredContent | null
+}
+
+export interface Sources {
+  /** The derived record that each changed source record showed until now, as `setDerivedIds` last assigned it. */
+  readonly before: ReadonlyMap<string, string>
+  /** The derived records that the changed ones show now or showed until now, by id; `content` is null if the shown text is the stored one. */
+  readonly derived: ReadonlyMap<string, { readonly head: Head; readonly content: StoredContent | null }>
+  /** The other live source records of derived records whose stored text is not shown, by id of the derived record, in id order. */
+  readonly live: ReadonlyMap<string, ReadonlyArray<DerivedSource>>
+  /** Ids of these derived records that another, deleted source record shows. */
+  readonly withDeleted: ReadonlySet<string>
+}
+
 /** Records to read again because content that they repeat has changed elsewhere; "everything" if there are too many to list. */
 export type StaleRecords = ReadonlyArray<string> | "everything"
 

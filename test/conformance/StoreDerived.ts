@@ -2,12 +2,15 @@
 import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import type { Sources } from "../../src/store/Records.ts"
 import type { Store } from "../../src/store/Store.ts"
 import { all, begin, created, eventOf, headOf, ids, reasonOf, stateOf, Stop, tags, testsIn } from "./StoreSamples.ts"
 
 const candidates = { integration: tags.integration, model: "ats.candidate" } as const
 
 const setup = Effect.tap(begin, ({ store }) => store.ensureStreams([stateOf(candidates)]))
+
+const copyOf = (id: string) => ({ id, parent: "", textHash: "" })
 
 const derivedIds = (...pairs: ReadonlyArray<readonly [string, string | null]>) => new Map(pairs)
 
@@ -51,6 +54,10 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
       }
     )
 
+    /** The other live sources of each derived record, with their content. */
+    const liveSources = ({ live }: Sources) =>
+      [...live].map(([derivedId, own]) => [derivedId, ...own.map(({ content, id }) => `${id} ${content?.content}`)])
+
     test(
       "a record shows the derived record that was set last; live sources are listed in id order, up to a limit",
       function*({ change, inTags, write }) {
@@ -59,22 +66,57 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
           tx.setDerivedIds(derivedIds(["d", "x"], ["a", "x"], ["b", "x"], ["e", "y"], ["never written", "x"]))
         )
         yield* inTags((tx) => tx.setDerivedIds(derivedIds(["b", "y"], ["e", null], ["unknown", null])))
+        const sources = (limit: number, ...changed: ReadonlyArray<string>) =>
+          inTags((tx) => tx.sources("ats.candidate", { changed, copies: ["x", "y", "z"].map(copyOf), limit }))
         assert.deepStrictEqual(
-          yield* inTags((tx) => tx.derivedIds(["a", "b", "e", "unknown"])),
+          (yield* sources(10, "a", "b", "e", "unknown")).before,
           new Map([["a", "x"], ["b", "y"]])
         )
         yield* change("a", "updated")
-        const liveSources = (most: number) =>
-          Effect.map(
-            inTags((tx) => tx.liveSources(["x", "y", "z"], most)),
-            (found) =>
-              [...found].map(([derivedId, own]) => [derivedId, ...own.map(({ id, position }) => `${id} ${position}`)])
-          )
-        assert.deepStrictEqual(yield* liveSources(10), [["x", "a 5", "d 1"], ["y", "b 3"]])
-        assert.deepStrictEqual(yield* liveSources(1), [["x", "a 5"], ["y", "b 3"]])
+        const [a, b, d] = [["a", 2], ["b", 1], ["d", 1]].map(([id, version]) => JSON.stringify({ id, version }))
+        assert.deepStrictEqual(liveSources(yield* sources(10)), [["x", `a ${a}`, `d ${d}`], ["y", `b ${b}`]])
+        assert.deepStrictEqual(liveSources(yield* sources(1)), [["x", `a ${a}`], ["y", `b ${b}`]])
+        assert.deepStrictEqual(liveSources(yield* sources(1, "a")), [["x", `d ${d}`], ["y", `b ${b}`]])
+        assert.strictEqual((yield* sources(10)).withDeleted.size, 0)
         yield* change("a", "deleted")
-        assert.deepStrictEqual(yield* liveSources(1), [["x", "d 1"], ["y", "b 3"]])
-        assert.deepStrictEqual([...yield* inTags((tx) => tx.deletedSources(["x", "y", "z"]))], [["x", ["a"]]])
+        assert.deepStrictEqual(liveSources(yield* sources(1)), [["x", `d ${d}`], ["y", `b ${b}`]])
+        assert.deepStrictEqual([...(yield* sources(10)).withDeleted], ["x"])
+        assert.strictEqual((yield* sources(10, "a")).withDeleted.size, 0)
+      }
+    )
+
+    test(
+      "the sources of a derived record are read if its stored text is not shown, if it is deleted, or if a record no longer shows it",
+      function*({ inTags, write }) {
+        yield* write(["a", "b", "c", "d"].map(created))
+        yield* inTags((tx) => tx.setDerivedIds(derivedIds(["a", "x"], ["b", "x"], ["c", "y"], ["d", "y"])))
+        yield* inTags(Effect.fnUntraced(function*(tx) {
+          const derived = yield* tx.derived("ats.candidate")
+          yield* derived.write([created("x"), { ...created("y"), head: headOf("y", { version: 1, live: false }) }])
+        }))
+        const read = (...shown: ReadonlyArray<readonly [parent: string, id: string, textHash: string]>) =>
+          Effect.map(
+            inTags((tx) =>
+              tx.sources("ats.candidate", {
+                changed: ["a", "c"],
+                copies: shown.map(([parent, id, textHash]) => ({ parent, id, textHash })),
+                limit: 10
+              })
+            ),
+            ({ derived, live }) => [
+              [...derived].map(([id, { content }]) => `${id} ${content !== null}`).sort(),
+              [...live].map(([id, own]) => `${id} ${own.map(({ id }) => id)}`)
+            ]
+          )
+        const same = headOf("x").textHash
+        assert.deepStrictEqual(yield* read(["a", "x", same], ["c", "y", same]), [["x false", "y true"], ["y d"]])
+        assert.deepStrictEqual(yield* read(["a", "x", "other"], ["c", "y", same]), [["x true", "y true"], [
+          "x b",
+          "y d"
+        ]])
+        // a moved to y; its text is the stored one in another record
+        assert.deepStrictEqual(yield* read(["c", "x", same], ["a", "y", same]), [["x true", "y true"], ["x b", "y d"]])
+        assert.deepStrictEqual(yield* read(), [["x true", "y true"], ["x b", "y d"]])
       }
     )
 
@@ -82,8 +124,13 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
       const many = ids(600)
       yield* write(many.map(created))
       yield* inTags((tx) => tx.setDerivedIds(new Map(many.map((id) => [id, `of ${id}`]))))
-      assert.strictEqual((yield* inTags((tx) => tx.derivedIds(many))).size, 600)
-      assert.strictEqual((yield* inTags((tx) => tx.liveSources(many.map((id) => `of ${id}`), 5))).size, 600)
+      const copies = many.map((id) => copyOf(`of ${id}`))
+      const before = yield* inTags((tx) => tx.sources("ats.candidate", { changed: many, copies, limit: 5 }))
+      assert.deepStrictEqual([before.before.size, before.live.size], [600, 0])
+      assert.strictEqual(
+        (yield* inTags((tx) => tx.sources("ats.candidate", { changed: [], copies, limit: 5 }))).live.size,
+        600
+      )
       yield* inTags((tx) => tx.markStale(many))
       yield* inTags((tx) => tx.markStale(["r00000"]))
       assert.deepStrictEqual(yield* inTags((tx) => tx.takeStale(600)), many)

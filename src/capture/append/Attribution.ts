@@ -60,11 +60,12 @@ const isAlreadyPublished = Effect.fnUntraced(function*(tx: StreamTx, expectation
   const id = recordIdIn(expectation.key)
   const candidate = candidateIdIn(expectation.key)
   const heads = yield* tx.heads(id === null ? [] : [id])
-  const parents = yield* tx.liveSources(candidate === null ? [] : [candidate], 1)
-  const positions = [...[...heads.values()].filter(({ live }) => live), ...[...parents.values()].flat()]
-    .flatMap(({ position }) => position ?? [])
-  const contents = yield* tx.contents(positions)
-  return [...contents.values()].some((content) => isFulfilled(expectation, parseContent(content?.content)))
+  const contents = yield* tx.contents([...heads.values()].flatMap(({ live, position }) => live ? position ?? [] : []))
+  const copies = candidate === null ? [] : [{ id: candidate, parent: "", textHash: "" }]
+  const { live } = yield* tx.sources("ats.candidate", { changed: [], copies, limit: 1 })
+  return [...contents.values(), ...[...live.values()].flat().map(({ content }) => content)].some((content) =>
+    isFulfilled(expectation, parseContent(content?.content))
+  )
 })
 
 /**

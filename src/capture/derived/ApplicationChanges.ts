@@ -4,6 +4,7 @@
  * Gotchas
  * - If all fields of a copy are empty, the candidate is erased in that application.
  */
+import { hash } from "node:crypto"
 import type { JsonObject } from "../../domain/Canonical.ts"
 import type { Origin } from "../../domain/ChangeEvent.ts"
 import { derivedRegistry } from "../../domain/Model.ts"
@@ -16,8 +17,11 @@ import { parseContent } from "../record/RecordWrite.ts"
 export const candidateModel = "ats.candidate"
 const { property } = derivedRegistry[candidateModel]
 
-/** A candidate's copy in an application. */
-export type ObservedCopy = Observation & { readonly parent: string }
+/**
+ * A candidate's copy in an application. `text`: its content as it is stored. `textHash`: equal for copies with the same content, time and
+ * deletion, which were processed in the same way.
+ */
+export type ObservedCopy = Observation & { readonly parent: string; readonly text: string }
 
 /** The candidate of one application after a change. */
 export interface ApplicationChange {
@@ -37,7 +41,12 @@ export interface ApplicationChange {
 /** Null if the application has no candidate. */
 export const copyIn = (processing: Processing, parent: string, content: JsonObject | null): ObservedCopy | null => {
   const row = embeddedRow(content?.[property])
-  return row === null ? null : { ...observe(processing, row), parent }
+  if (row === null) return null
+  const observed = observe(processing, row)
+  const text = JSON.stringify(observed.content)
+  // rules may remove the time and the mark of deletion from the text
+  const parts = [processing.fingerprint, observed.deleted, observed.changedAt, text]
+  return { ...observed, parent, text, textHash: hash("sha256", parts.join("\n"), "base64url") }
 }
 
 export const toApplicationChange = (

@@ -332,6 +332,28 @@ describe("candidates", () => {
       })
     }))
 
+  it.effect("a later changed_at and a deletion are noticed although rules remove both from the content (N5, N6)", () =>
+    scenario(function*(rig) {
+      yield* rig.backfill(control, { id: "b", candidate: shown("c", "1", 0) })
+      yield* rig.change({ id: "d", candidate: shown("c", "1", 2) })
+      yield* rig.wait("1 minute")
+      yield* rig.change({ id: "d", candidate: null })
+      yield* rig.wait("1 minute")
+      yield* rig.change({ id: "e", candidate: shown("c", "older than that in d", 1) })
+      yield* rig.wait("1 minute")
+      yield* rig.change({ id: "a", candidate: shown("c", "1", 3) })
+      yield* rig.wait("1 minute")
+      // a is preferred to b
+      yield* rig.change({ id: "b", candidate: shown("c", "1", 3, { remote_deleted_at: at(3) }) })
+      assert.deepStrictEqual(yield* publishedOf(rig), ["1 created 1"])
+    }, {
+      derivedProcessing: Processing.make("ats.candidate", {
+        remoteData: "drop",
+        redact: { "/changed_at": "drop", "/remote_deleted_at": "drop" },
+        key: ""
+      })
+    }))
+
   it.effect("a store with applications but no candidates is backfilled once, and continues after a kill (X1)", () =>
     scenario(function*(rig) {
       const store = yield* Store

@@ -23,7 +23,8 @@ import { diff } from "../../domain/Diff.ts"
 import { storableText } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
-import type { Head, RecordWrite } from "../../store/Records.ts"
+import type { DerivedSource, Head, RecordWrite, Sources } from "../../store/Records.ts"
+import type { StreamState } from "../../store/State.ts"
 import type { StoreError, StreamTx } from "../../store/Store.ts"
 import type { PageContext } from "../record/PageContext.ts"
 import { buildRecordWrite, type RecordChange } from "../record/RecordWrite.ts"
@@ -39,31 +40,22 @@ import {
 const maxParents = 50
 
 const isUpToDate = (head: Head | undefined, copy: ObservedCopy, processing: Processing): boolean =>
-  head !== undefined && head.live !== copy.deleted && head.fingerprint === processing.fingerprint &&
-  head.canonicalHash === copy.canonicalHash() && (head.changedAt ?? -Infinity) >= (copy.changedAtMs ?? -Infinity)
+  head !== undefined && head.live !== copy.deleted &&
+  (head.textHash === copy.textHash ||
+    head.fingerprint === processing.fingerprint && head.canonicalHash === copy.canonicalHash() &&
+      (head.changedAt ?? -Infinity) >= (copy.changedAtMs ?? -Infinity))
 
-/** Copies in applications that this transaction does not change, and whether these are all applications of a candidate. */
-const otherCopies = Effect.fnUntraced(function*(
-  tx: StreamTx,
-  ids: ReadonlyArray<string>,
-  changed: ReadonlySet<string>,
+/** Copies of a candidate in applications that this transaction does not change. */
+const otherCopies = (
+  candidate: string,
+  sources: ReadonlyArray<DerivedSource>,
   processing: Processing,
-  { processing: parentProcessing }: PageContext
-) {
-  const known = yield* tx.liveSources(ids, maxParents)
-  const parents = [...known].flatMap(([candidate, parents]) =>
-    parents.filter(({ id }) => !changed.has(id)).map((parent) => ({ ...parent, candidate }))
-  )
-  const contents = yield* tx.contents(parents.map(({ position }) => position))
-  const copies = Map.groupBy(
-    parents.flatMap(({ candidate, id, position }) => {
-      const copy = copyIn(processing, id, currentContent(parentProcessing, tx.state, contents.get(position)))
-      return copy === null || copy.id !== candidate || copy.blank ? [] : [copy]
-    }),
-    ({ id }) => id
-  )
-  return { copies, areAll: (id: string) => (known.get(id)?.length ?? 0) < maxParents }
-})
+  context: PageContext
+): ReadonlyArray<ObservedCopy> =>
+  sources.flatMap(({ content, id }) => {
+    const copy = copyIn(processing, id, currentContent(context.processing, context.stream, content))
+    return copy === null || copy.id !== candidate || copy.blank ? [] : [copy]
+  })
 
 /**
  * Copies with a `changed_at` (ms) before this time are not accepted. It is the time in the head, which may be later than the time of the
@@ -116,6 +108,72 @@ const erasedContent = (head: Head, before: JsonObject) => ({
 const withoutForgottenCopy = (change: ApplicationChange, forgotten: ReadonlySet<string>): ApplicationChange =>
   change.copy !== null && forgotten.has(change.copy.id) ? { ...change, copy: null } : change
 
+interface CandidatePlan {
+  readonly writes: ReadonlyArray<RecordWrite>
+  /** The candidate that each application shows, if it changes: for `setDerivedIds`. */
+  readonly derivedIds: ReadonlyMap<string, string | null>
+  /** Applications with disputed copies. */
+  readonly stale: ReadonlySet<string>
+}
+
+/** Plans the writes for the candidates of the changed applications. `derived`: the state of the stream of candidates. */
+export const planCandidates = (
+  changes: ReadonlyArray<ApplicationChange>,
+  { before, derived: published, live, withDeleted }: Sources,
+  derived: StreamState,
+  processing: Processing,
+  context: PageContext
+): CandidatePlan => {
+  const now = new Map(changes.map(({ copy, parent }) => [parent, copy?.id ?? null]))
+  const kept = new Set(changes.filter(({ flagged }) => flagged).map(({ parent }) => parent))
+  const derivedIds = new Map(
+    [...now].filter(([parent, child]) => !kept.has(parent) && (before.get(parent) ?? null) !== child)
+  )
+  const writes: Array<RecordWrite> = []
+  const stale = new Set<string>()
+  for (const [id, { causes, copies, erased, flagged, left }] of groupByCandidate(changes, before)) {
+    const { content: stored = null, head } = published.get(id) ?? {}
+    if (left === 0 && copies.every((copy) => isUpToDate(head, copy, processing))) continue
+    const content = currentContent(processing, derived, stored) ?? {}
+    const contextFor = (cause: ApplicationChange | undefined) => ({
+      stream: derived,
+      processing,
+      origin: cause?.origin ?? context.origin,
+      runId: context.runId,
+      detectedAt: cause?.detectedAt ?? context.now
+    })
+    const others = live.get(id) ?? []
+    const [first, ...rest] = [...copies, ...otherCopies(id, others, processing, context)]
+    if (first === undefined) {
+      const shownUntilErased = flagged || withDeleted.has(id)
+      if (!erased || shownUntilErased || head === undefined) continue
+      const step: RecordChange = head.live
+        ? { kind: "deleted", reason: "erased", before: content, erased }
+        : { kind: "tombstone", erased }
+      const cause = causes.find(({ erased }) => erased)
+      writes.push(buildRecordWrite(head, step, erasedContent(head, content), contextFor(cause)))
+      continue
+    }
+    const { copy, disputed } = chooseCopy([first, ...rest])
+    if (disputed && causes.some(({ origin }) => origin !== "refresh")) {
+      for (const { parent } of [first, ...rest]) stale.add(parent)
+    }
+    const areAll = others.length < maxParents
+    if (head !== undefined && isOlder(copy.changedAtMs, oldestAcceptedChange(head, content, areAll))) continue
+    const known = head && {
+      ...head,
+      canonicalHash: head.live && head.fingerprint !== processing.fingerprint
+        ? canonicalHash(processing.shape, content)
+        : head.canonicalHash
+    }
+    const cause = causes.find(({ parent }) => parent === copy.parent) ?? causes[0]
+    const classification = classify(known, undefined, copy, { ...context, isRefetch: true })
+    const step = toRecordChange(classification, cause?.old === true, content, copy, processing)
+    writes.push(buildRecordWrite(head, step, { ...copy, canonicalHash: copy.canonicalHash() }, contextFor(cause)))
+  }
+  return { writes, derivedIds, stale }
+}
+
 interface Derivation {
   readonly derived: StreamTx
   readonly writes: ReadonlyArray<RecordWrite>
@@ -133,63 +191,14 @@ export const deriveCandidates = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Derivation, StoreError> {
   const forgotten = (yield* tx.forgotten).get(candidateModel)
   const changes = forgotten === undefined ? all : all.map((change) => withoutForgottenCopy(change, forgotten))
+  const sources = yield* tx.sources(candidateModel, {
+    changed: changes.map(({ parent }) => parent),
+    copies: changes.flatMap(({ copy }) => copy ?? []),
+    limit: maxParents
+  })
   const derived = yield* tx.derived(candidateModel)
-  const before = yield* tx.derivedIds(changes.map(({ parent }) => parent))
-  const now = new Map(changes.map(({ copy, parent }) => [parent, copy?.id ?? null]))
-  const kept = new Set(changes.filter(({ flagged }) => flagged).map(({ parent }) => parent))
-  yield* tx.setDerivedIds(
-    new Map([...now].filter(([parent, child]) => !kept.has(parent) && (before.get(parent) ?? null) !== child))
-  )
-  const candidates = groupByCandidate(changes, before)
-  const heads = yield* derived.heads([...candidates.keys()])
-  const open = [...candidates].filter(([id, { copies, left }]) =>
-    left > 0 || copies.some((copy) => !isUpToDate(heads.get(id), copy, processing))
-  )
-  const others = yield* otherCopies(tx, open.map(([id]) => id), new Set(now.keys()), processing, context)
-  const flaggedBefore = yield* tx.deletedSources(open.flatMap(([id, { erased }]) => erased ? [id] : []))
-  const contents = yield* derived.contents(open.flatMap(([id]) => heads.get(id)?.position ?? []))
-
-  const writes: Array<RecordWrite> = []
-  const stale = new Set<string>()
-  for (const [id, { causes, copies, erased, flagged }] of open) {
-    const head = heads.get(id)
-    const published = currentContent(processing, derived.state, contents.get(head?.position ?? 0)) ?? {}
-    const contextFor = (cause: ApplicationChange | undefined) => ({
-      stream: derived.state,
-      processing,
-      origin: cause?.origin ?? context.origin,
-      runId: context.runId,
-      detectedAt: cause?.detectedAt ?? context.now
-    })
-    const [first, ...rest] = [...copies, ...others.copies.get(id) ?? []]
-    if (first === undefined) {
-      const shownUntilErased = flagged || flaggedBefore.get(id)?.some((parent) => !now.has(parent)) === true
-      if (!erased || shownUntilErased || head === undefined) continue
-      const step: RecordChange = head.live
-        ? { kind: "deleted", reason: "erased", before: published, erased }
-        : { kind: "tombstone", erased }
-      const cause = causes.find(({ erased }) => erased)
-      writes.push(buildRecordWrite(head, step, erasedContent(head, published), contextFor(cause)))
-      continue
-    }
-    const { copy, disputed } = chooseCopy([first, ...rest])
-    if (disputed && causes.some(({ origin }) => origin !== "refresh")) {
-      for (const { parent } of [first, ...rest]) stale.add(parent)
-    }
-    if (head !== undefined && isOlder(copy.changedAtMs, oldestAcceptedChange(head, published, others.areAll(id)))) {
-      continue
-    }
-    const known = head && {
-      ...head,
-      canonicalHash: head.live && head.fingerprint !== processing.fingerprint
-        ? canonicalHash(processing.shape, published)
-        : head.canonicalHash
-    }
-    const cause = causes.find(({ parent }) => parent === copy.parent) ?? causes[0]
-    const classification = classify(known, undefined, copy, { ...context, isRefetch: true })
-    const step = toRecordChange(classification, cause?.old === true, published, copy, processing)
-    writes.push(buildRecordWrite(head, step, { ...copy, canonicalHash: copy.canonicalHash() }, contextFor(cause)))
-  }
+  const { derivedIds, stale, writes } = planCandidates(changes, sources, derived.state, processing, context)
+  yield* tx.setDerivedIds(derivedIds)
   yield* tx.markStale([...stale])
   return { derived, writes }
 })

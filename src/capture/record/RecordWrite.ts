@@ -27,6 +27,8 @@ export interface NewContent
   extends Pick<Observation, "id" | "remoteId" | "content" | "textHash" | "changedAt" | "changedAtMs">
 {
   readonly canonicalHash: string
+  /** The content as JSON, if it is known. */
+  readonly text?: string
 }
 
 /** `old`: the record existed before the backfill, so its events have the origin `backfill`. */
@@ -92,7 +94,7 @@ export const buildRecordWrite = (
 ): RecordWrite => {
   const { detectedAt, origin, stream } = context
   const event = (kind: Kind, version: number, details: Partial<NewEvent>): NewEvent => {
-    const after = kind === "deleted" ? null : JSON.stringify(next.content)
+    const after = kind === "deleted" ? null : next.text ?? JSON.stringify(next.content)
     return newEvent(stream, next, after, { kind, version, origin, detectedAt, ...details })
   }
   // Transitions of an old record happened long ago, so none are reported (B3).

@@ -123,3 +123,5 @@ export const make = (cipher: ContentCipher) => ({
             : row)
     )
 })
+
+export type Checksum = ReturnType<typeof make>

@@ -334,8 +334,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     "copies.reduce((best, other) => isBefore(other, best) ? other : best)",
     "copies.reduce((best, other) => isBefore(other, best) && copies.length === 0 ? other : best)"
   ], [
-    "if (head !== undefined && isOlder(copy.changedAtMs, oldestAcceptedChange(head, published, others.areAll(id)))) {",
-    "if (false) {"
+    "if (head !== undefined && isOlder(copy.changedAtMs, oldestAcceptedChange(head, content, areAll))) continue",
+    "if (false) continue"
   ]),
   mutant("candidate-dies-along", "a candidate outlives its applications", [
     "if (!erased || shownUntilErased || head === undefined) continue",

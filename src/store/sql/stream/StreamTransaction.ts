@@ -26,6 +26,7 @@ import { recordRun } from "../HistoryTable.ts"
 import { heads, inBatches, pendings, quarantined, type Row } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
 import { convertEach, toStoreError } from "../SqlRetry.ts"
+import * as DerivationTable from "./DerivationTable.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
 import * as HoldTable from "./HoldTable.ts"
 import * as ReferenceTable from "./ReferenceTable.ts"
@@ -40,7 +41,8 @@ export const make = (
   state: StreamState,
   cipher: ContentCipher
 ) => {
-  const { checked } = Checksum.make(cipher)
+  const checksum = Checksum.make(cipher)
+  const { checked } = checksum
   const toPendings = (rows: ReadonlyArray<Row>) =>
     cipher.openRows(rows, "a pending row", (row, open): Pending => {
       const pending = pendings.fromRow(row)
@@ -201,7 +203,7 @@ export const make = (
     /** Raises `LogChains.removals`. The log's counter is locked from this call to the commit. */
     noteRemoval: log.noteRemoval,
     ...stale,
-    ...ReferenceTable.derivations(sql, stream),
+    ...DerivationTable.make(sql, stream, state, checksum),
     /** Heads whose log row belongs to a generation before `generation`, with that row; in id order after `after`, at most `limit`. */
     olderGenerationRecords: (generation: number, after: string | null, limit: number) =>
       sql<Row & Content & { remote_id: string | null; event_changed_at: string | null; redaction: string | null }>`

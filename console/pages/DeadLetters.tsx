@@ -1,16 +1,21 @@
 /** Deliveries that were given up: find them, send them again, discard them, or report what happened to a write. */
 import { useState } from "preact/hooks"
 import type { PlanView, RedriveView } from "../../src/http/contract/DeadLetterApi.ts"
-import type { DeadLetterDetailView, DeadLetterView, OutcomeView } from "../../src/http/contract/DeadLetterViews.ts"
+import type {
+  DeadLetterDetailView,
+  DeadLetterGroups,
+  GroupView,
+  OutcomeView
+} from "../../src/http/contract/DeadLetterViews.ts"
 import { get, post, RequestError } from "../Client.ts"
-import { number, plural } from "../Format.ts"
+import { number, plural, time } from "../Format.ts"
 import { At, Badge, Empty, Fact, Facts, Section, Since, Title } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
 import { Filters, SelectFilter, TextFilter } from "../parts/Filters.tsx"
+import { Message } from "../parts/Message.tsx"
 import { redriven, RedriveProgress } from "../parts/Redriven.tsx"
-import { Loaded, type Page, usePlan, useResource } from "../parts/Resource.tsx"
-import { type Column, Pager, Table } from "../parts/Table.tsx"
-import { limitOr, parameter, queryOf } from "../Router.ts"
+import { Loaded, usePlan, useResource } from "../parts/Resource.tsx"
+import { parameter, queryOf } from "../Router.ts"
 
 type Filter = Readonly<Record<string, string | ReadonlyArray<number>>>
 
@@ -33,6 +38,15 @@ const PlanFacts = ({ plan }: { readonly plan: PlanView }) => (
         </li>
       ))}
     </ul>
+    {plan.circuits.length === 0 ? null : (
+      <div class="notice warn">
+        {plan.circuits.map((circuit) => (
+          <p key={`${circuit.plugin} ${circuit.handler}`}>
+            They wait: the circuit of {circuit.plugin} ({circuit.handler}) is open until <At at={circuit.until} />.
+          </p>
+        ))}
+      </div>
+    )}
     {plan.unknown === 0 ? null : (
       <p class="notice warn">
         {plural(plan.unknown, "of them has", "of them have")}{" "}
@@ -68,8 +82,18 @@ const Planned = ({ after, command, filter, label }: {
         const startedAt = Date.now()
         const result = await post<{ count: number } | RedriveView>(`/v1/deadletters/${command}`, body)
         const { count } = result
-        if ("ranges" in result) redriven.value = { ...result, startedAt }
-        return `${plural(count, "dead letter")} ${sends ? "sent again" : "discarded"}`
+        if ("ranges" in result) redriven.value = { ...result, startedAt, handlers: plan.shares }
+        const [circuit] = plan.circuits
+        return sends && circuit !== undefined
+          ? {
+            tone: "warn",
+            text:
+              `${
+                plural(count, "dead letter")
+              } sent again, waiting: the circuit of ${circuit.plugin} (${circuit.handler}) ` +
+              `opens again at ${time(circuit.until)} UTC`
+          }
+          : `${plural(count, "dead letter")} ${sends ? "sent again" : "discarded"}`
       }}
       after={after}
     >
@@ -95,30 +119,81 @@ const Planned = ({ after, command, filter, label }: {
   )
 }
 
-const columns: ReadonlyArray<Column<DeadLetterView>> = [
-  { title: "Dead letter", kind: "name", cell: ({ id }) => <a href={`/dead-letters/${id}`}>{id}</a> },
-  { title: "Handler", cell: ({ handler, plugin }) => `${plugin} (${handler})` },
-  { title: "Integration", cell: ({ integration }) => integration },
-  {
-    title: "Reason",
-    kind: "wide",
-    cell: ({ message, reason, refusal }) => (
-      <>
-        <Badge tone="bad">{refusal ?? reason}</Badge>
-        <p class="cause">{message}</p>
-      </>
-    )
-  },
-  { title: "Attempts", kind: "number", cell: ({ attempts }) => number(attempts) },
-  { title: "Waiting behind it", kind: "number", cell: ({ parked }) => number(parked) },
-  { title: "Given up", cell: ({ died_at }) => <Since at={died_at} suffix=" ago" /> }
-]
+/** Dead letters with the same cause; single ones are opened on demand. */
+const Group = ({ after, group }: { readonly group: GroupView; readonly after: () => unknown }) => {
+  const {
+    count,
+    handler,
+    integrations,
+    letters,
+    message,
+    newest_at,
+    oldest_at,
+    parked,
+    plugin,
+    reason,
+    refusal,
+    remedy
+  } = group
+  // a plan accepts at most a thousand ids
+  const filter = { ids: letters.map(({ id }) => id) }
+  return (
+    <li class="group">
+      <h3>
+        {plural(count, "dead letter")} of <a href={`/plugins/${encodeURIComponent(plugin)}`}>{plugin}</a> ({handler})
+      </h3>
+      <p>
+        <Badge tone="bad">{refusal ?? reason}</Badge> <Message message={message} />
+      </p>
+      <p>{remedy}</p>
+      <p class="quiet">
+        {integrations.join(", ")} · {count === 1 ? null : (
+          <>
+            first <Since at={oldest_at} suffix=" ago" />, last{" "}
+          </>
+        )}
+        <Since at={newest_at} suffix=" ago" />
+        {parked === 0
+          ? ""
+          : ` · ${plural(parked, "delivery waits", "deliveries wait")} behind ${count === 1 ? "it" : "them"}`}
+      </p>
+      <div class="buttons">
+        <Planned label="Send again" command="redrive" filter={filter} after={after} />
+        <Planned label="Discard" command="discard" filter={filter} after={after} />
+      </div>
+      <details>
+        <summary>Show each</summary>
+        <ul>
+          {letters.slice(0, mostShown).map(({ attempts, died_at, id, integration, record }) => (
+            <li key={id}>
+              <a href={`/dead-letters/${id}`}>Dead letter {id}</a>: {record ?? "tick"} of {integration},{" "}
+              {plural(attempts, "attempt")}, given up <At at={died_at} />
+            </li>
+          ))}
+        </ul>
+        {letters.length <= mostShown ? null : <p class="quiet">{number(count - mostShown)} more are not shown.</p>}
+      </details>
+    </li>
+  )
+}
+
+const mostShown = 100
+
+export const Groups = ({ after, groups: { complete, items } }: {
+  readonly groups: DeadLetterGroups
+  readonly after: () => unknown
+}) => (
+  <>
+    {complete ? null : <p class="notice">The oldest ten thousand dead letters are counted; there are more.</p>}
+    <ul class="groups">
+      {items.map((group) => <Group key={group.letters[0]?.id} group={group} after={after} />)}
+    </ul>
+  </>
+)
 
 export const DeadLettersPage = () => {
   const filter = Object.fromEntries(names.flatMap((name) => parameter(name) === "" ? [] : [[name, parameter(name)]]))
-  const list = useResource<Page<DeadLetterView>>(
-    `/v1/deadletters${queryOf({ ...filter, after: parameter("after"), limit: limitOr(100) })}`
-  )
+  const list = useResource<DeadLetterGroups>(`/v1/deadletters/groups${queryOf(filter)}`)
   return (
     <>
       <Title text="Dead letters" />
@@ -130,17 +205,20 @@ export const DeadLettersPage = () => {
         <SelectFilter name="reason" label="Reason" options={reasons} />
       </Filters>
       <Loaded resource={list}>
-        {({ items, next }) =>
-          items.length === 0
+        {(groups) =>
+          groups.items.length === 0
             ? <Empty>No dead letter{Object.keys(filter).length === 0 ? "" : " matches this filter"}.</Empty>
             : (
               <>
-                <div class="buttons">
-                  <Planned label="Send all again" command="redrive" filter={filter} after={list.reload} />
-                  <Planned label="Discard all" command="discard" filter={filter} after={list.reload} />
-                </div>
-                <Table label="Dead letters" columns={columns} rows={items} keyOf={({ id }) => id} />
-                <Pager label="dead letters" next={next} />
+                {groups.items.length === 1 ? null : (
+                  <div class="buttons">
+                    <Planned label="Send all again" command="redrive" filter={filter} after={list.reload} />
+                    <Planned label="Discard all" command="discard" filter={filter} after={list.reload} />
+                  </div>
+                )}
+                <Section id="causes" title="By cause">
+                  <Groups groups={groups} after={list.reload} />
+                </Section>
               </>
             )}
       </Loaded>
@@ -245,7 +323,7 @@ export const DeadLetterPage = ({ parameters: [id = ""] }: { readonly parameters:
         {(letter) => (
           <>
             <p class="sentence">
-              <Badge tone="bad">{letter.refusal ?? letter.reason}</Badge> {letter.message}
+              <Badge tone="bad">{letter.refusal ?? letter.reason}</Badge> <Message message={letter.message} />
             </p>
             <div class="buttons">
               <Planned label="Send again" command="redrive" filter={{ ids: [letter.id] }} after={after} />
@@ -298,7 +376,9 @@ export const DeadLetterPage = ({ parameters: [id = ""] }: { readonly parameters:
                       <h3>
                         Attempt {attempt.number}: {attempt.reason}
                       </h3>
-                      <p>{attempt.message}</p>
+                      <p>
+                        <Message message={attempt.message} />
+                      </p>
                       <p class="quiet">
                         <At at={attempt.started_at} /> to <At at={attempt.failed_at} />
                       </p>

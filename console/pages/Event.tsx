@@ -5,6 +5,7 @@ import type { ChangeContent, ChangePath } from "../../src/http/contract/ChangeAp
 import { get, RequestError } from "../Client.ts"
 import { plural } from "../Format.ts"
 import { At, Badge, Fact, Facts, Failure, Scroll, Section, Title } from "../parts/Basics.tsx"
+import { Message } from "../parts/Message.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
 import { masked, Value } from "../parts/Values.tsx"
 import { queryOf, streamPath } from "../Router.ts"
@@ -102,7 +103,7 @@ const DeliveryStep = ({ delivery }: { readonly delivery: Delivery }) => (
       : null}
     {delivery.failed_attempts.map(({ failed_at, message, number, reason }) => (
       <p key={number}>
-        Attempt {number} failed <At at={failed_at} />: {reason}, {message}
+        Attempt {number} failed <At at={failed_at} />: {reason}, <Message message={message} />
       </p>
     ))}
     {delivery.due_at === null ? null : (

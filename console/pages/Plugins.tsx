@@ -1,13 +1,18 @@
 /** Plugins: their handlers, backlog and failures, and their switches. */
 import type { PluginView } from "../../src/delivery/admin/PluginAdmin.ts"
+import type { DeadLetterGroups } from "../../src/http/contract/DeadLetterViews.ts"
 import type { PluginList } from "../../src/http/contract/PluginApi.ts"
 import { post } from "../Client.ts"
 import { number, plural } from "../Format.ts"
-import { Badge, Empty, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
+import { At, Badge, Empty, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
+import { TryNow } from "../parts/Circuit.tsx"
 import { Command } from "../parts/Command.tsx"
+import { RedriveProgress } from "../parts/Redriven.tsx"
+import { Replay } from "../parts/Replay.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
 import { type Column, Table } from "../parts/Table.tsx"
 import { queryOf } from "../Router.ts"
+import { Groups } from "./DeadLetters.tsx"
 
 type Handler = PluginView["handlers"][number]
 
@@ -20,11 +25,23 @@ const stateOf = (plugin: PluginView, { circuit_open, trigger }: Handler): readon
 interface HandlerRow {
   readonly plugin: PluginView
   readonly handler: Handler
+  readonly after: () => unknown
 }
 
-const State = ({ handler, plugin }: HandlerRow) => {
+const State = ({ after, handler, plugin }: HandlerRow) => {
   const [tone, text] = stateOf(plugin, handler)
-  return <Badge tone={tone}>{text}</Badge>
+  const { circuit_open: circuit } = handler
+  return (
+    <>
+      <Badge tone={tone}>{text}</Badge>
+      {circuit === null || !plugin.on ? null : (
+        <p class="cause">
+          One delivery is tried at <At at={circuit.until} />{" "}
+          <TryNow circuit={{ plugin: plugin.plugin, handler: handler.handler }} after={after} />
+        </p>
+      )}
+    </>
+  )
 }
 
 const Dead = ({ handler: { dead, handler }, plugin: { plugin } }: HandlerRow) =>
@@ -46,11 +63,14 @@ const handlerColumns: ReadonlyArray<Column<HandlerRow>> = [
   { title: "Oldest", cell: ({ handler }) => <Since at={handler.oldest_at} /> }
 ]
 
-const Handlers = ({ plugins }: { readonly plugins: ReadonlyArray<PluginView> }) => (
+const Handlers = ({ after, plugins }: {
+  readonly plugins: ReadonlyArray<PluginView>
+  readonly after: () => unknown
+}) => (
   <Table
     label="Handlers"
     columns={handlerColumns}
-    rows={plugins.flatMap((plugin) => plugin.handlers.map((handler) => ({ plugin, handler })))}
+    rows={plugins.flatMap((plugin) => plugin.handlers.map((handler) => ({ plugin, handler, after })))}
     keyOf={({ handler, plugin }) => `${plugin.plugin} ${handler.handler}`}
   />
 )
@@ -102,7 +122,7 @@ export const PluginsPage = () => {
             <>
               <Notices {...plugins} />
               <Writes writes={plugins.writes} after={list.reload} />
-              <Handlers plugins={plugins.items} />
+              <Handlers plugins={plugins.items} after={list.reload} />
             </>
           )}
       </Loaded>
@@ -164,6 +184,21 @@ const integrationColumns = (
   }
 ]
 
+/** The causes of the plugin's dead letters, the newest error of each in full. */
+const Failures = ({ plugin }: { readonly plugin: string }) => {
+  const groups = useResource<DeadLetterGroups>(`/v1/deadletters/groups${queryOf({ plugin })}`)
+  return (
+    <Section id="failures" title="Failures">
+      <Loaded resource={groups}>
+        {(found) =>
+          found.items.length === 0
+            ? <Empty>No delivery was given up.</Empty>
+            : <Groups groups={found} after={groups.reload} />}
+      </Loaded>
+    </Section>
+  )
+}
+
 export const PluginPage = ({ parameters: [name = ""] }: { readonly parameters: ReadonlyArray<string> }) => {
   const resource = useResource<PluginView>(`/v1/plugins/${encodeURIComponent(name)}`)
   return (
@@ -171,6 +206,7 @@ export const PluginPage = ({ parameters: [name = ""] }: { readonly parameters: R
       <Title text={name}>
         <a href="/plugins">All plugins</a>
       </Title>
+      <RedriveProgress />
       <Loaded resource={resource}>
         {(plugin) => (
           <>
@@ -186,12 +222,14 @@ export const PluginPage = ({ parameters: [name = ""] }: { readonly parameters: R
               ? (
                 <div class="buttons">
                   <Switch plugin={name} isOn={plugin.on} after={resource.reload} />
+                  <Replay plugin={plugin} after={resource.reload} />
                 </div>
               )
               : null}
             <Section id="handlers" title="Handlers">
-              <Handlers plugins={[plugin]} />
+              <Handlers plugins={[plugin]} after={resource.reload} />
             </Section>
+            <Failures plugin={name} />
             <Section id="integrations" title="Integrations">
               {plugin.integrations.length === 0
                 ? <Empty>It runs in no integration.</Empty>

@@ -7,7 +7,8 @@ import { refresh } from "../Live.ts"
 import { Failure } from "./Basics.tsx"
 
 export interface Outcome {
-  readonly tone: "good" | "bad"
+  /** `warn`: the command was accepted, and something delays its effect. */
+  readonly tone: "good" | "warn" | "bad"
   readonly text: string
 }
 
@@ -30,8 +31,8 @@ export interface CommandProps {
   readonly isBlocked?: boolean
   /** Runs when the dialog opens. */
   readonly onOpen?: () => void
-  /** Returns what happened, as a sentence. `show` tells how far a long command is. */
-  readonly run: (show: (progress: string) => void) => Promise<string>
+  /** Returns what happened; a text is a success. `show` tells how far a long command is. */
+  readonly run: (show: (progress: string) => void) => Promise<string | Outcome>
   /** Runs after success. */
   readonly after?: () => unknown
 }
@@ -65,8 +66,8 @@ const Dialog = ({ after, children, close, confirm, isBlocked = false, run, title
     if (isBlocked || isRunning) return
     setState({ progress: "Working…" })
     try {
-      const text = await run((progress) => setState({ progress }))
-      outcome.value = { tone: "good", text }
+      const result = await run((progress) => setState({ progress }))
+      outcome.value = typeof result === "string" ? { tone: "good", text: result } : result
       if (isOpen.current) close()
       await Promise.all([refresh().catch(() => undefined), after?.()])
       keepFocus()

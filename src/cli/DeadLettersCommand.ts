@@ -12,7 +12,7 @@ import { sendAgain, verifySent } from "./client/WaitedWork.ts"
 import { checkWaitFlags, waitFlags } from "./client/Waiting.ts"
 import { deadLetter, resolve } from "./ResolveCommand.ts"
 import { given, instantFlag, switchFlag, textFlag, yes } from "./terminal/Flags.ts"
-import { deadLetterDetailText, deadLetterTable, noneMatches, planText } from "./terminal/PluginText.ts"
+import { causesText, deadLetterDetailText, deadLetterTable, noneMatches, planText } from "./terminal/PluginText.ts"
 import { confirm, type ConfirmationOptions } from "./terminal/Process.ts"
 import { formatPlural } from "./terminal/Tables.ts"
 
@@ -85,6 +85,13 @@ const list = clientCommand("list", {
       })
     ),
   text: (letters) => letters.length === 0 ? "no dead letters" : deadLetterTable(letters)
+})
+
+const causes = clientCommand("causes", {
+  description: "List the causes of dead letters, each with its number of dead letters",
+  flags: query,
+  request: (client, query) => client.deadletters.groups({ query: given(query) }),
+  text: ({ items }) => items.length === 0 ? "no dead letters" : causesText(items)
 })
 
 const show = clientCommand("show", {
@@ -179,5 +186,5 @@ export const deadLetters = Command.make("deadletters").pipe(
   Command.withDescription(
     "List deliveries that failed for good, resolve their unknown outcomes, send them again or discard them"
   ),
-  Command.withSubcommands([list, show, planCommand, redrive, discard, resolve])
+  Command.withSubcommands([list, causes, show, planCommand, redrive, discard, resolve])
 )

@@ -49,6 +49,17 @@ const writesCommand = (name: string, command: "stop" | "resume", description: st
     text: ({ writes }) => `the writes of all plugins are ${writes === "on" ? "resumed" : "stopped"}`
   })
 
+const tryCommand = clientCommand("try", {
+  description: "Try one delivery of a handler whose circuit is open now; if it succeeds, the others follow",
+  examples: [{
+    command: "rollcall plugins try webhook ats.application.hired",
+    description: "After the receiver of the webhook was repaired"
+  }],
+  flags: { plugin, handler: Argument.String("handler").pipe(Argument.withDescription("Name of the handler")) },
+  request: (client, { handler, plugin }) => client.plugins.try({ params: { plugin }, query: { handler } }),
+  text: pluginText
+})
+
 /** How to continue after a replay that made only some of its deliveries. */
 const continueReplay = (plugin: string, fresh: boolean): string =>
   fresh
@@ -151,6 +162,7 @@ export const plugins = Command.make("plugins").pipe(
       "Stop the writes of all plugins to the API at once; deliveries that write wait"
     ),
     writesCommand("resume-writes", "resume", "Resume the writes of all plugins"),
+    tryCommand,
     replay
   ])
 )

@@ -8,7 +8,7 @@ import type { Deliveries } from "../../src/store/Deliveries.ts"
 import type { AttemptOutcome, Claimed, ClaimRequest } from "../../src/store/DeliveryClaims.ts"
 import type { Owner } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { deliveryTests, placesOf, retry, settled, setup } from "./DeliveryRig.ts"
+import { deliveryTests, operatorAction, placesOf, retry, settled, setup } from "./DeliveryRig.ts"
 
 const other = "lever:beta"
 const letters = "abcdefghijklmnopqrst".split("")
@@ -134,6 +134,30 @@ export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         assert.strictEqual((yield* circuit).openUntil, 30_000)
         assert.deepStrictEqual(placesOf((yield* settleAndClaim(second, [])).claimed), ["F26"])
         assert.deepStrictEqual((yield* settleAndClaim(heirs, [])).claimed, [])
+      }
+    )
+
+    test(
+      "may be tried at once by an operator: its failure opens them for longer, its success closes them",
+      twoProcesses,
+      function*({ circuit, deliveries, fail, failed, first, second, settleAndClaim, store, succeeded }) {
+        const handler = (yield* deliveries.handlers)[0]!
+        const tryNow = deliveries.tryCircuit(handler, operatorAction)
+        assert.isFalse(yield* tryNow)
+        assert.deepStrictEqual(yield* store.auditLog(10), [])
+        yield* fail(first, 10)
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual((yield* settleAndClaim(second, [])).claimed, [])
+        assert.isTrue(yield* tryNow)
+        const { claimed: trial } = yield* settleAndClaim(second, [])
+        assert.strictEqual(trial.length, 1)
+        yield* settleAndClaim(second, trial.map(failed), 0)
+        assert.strictEqual((yield* circuit).openUntil, 61_000)
+        assert.isTrue(yield* tryNow)
+        const { claimed: again } = yield* settleAndClaim(second, [])
+        yield* settleAndClaim(second, again.map(succeeded), 0)
+        assert.isNull((yield* circuit).openUntil)
+        assert.lengthOf(yield* store.auditLog(10), 2)
       }
     )
 

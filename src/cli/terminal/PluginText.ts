@@ -2,7 +2,12 @@
 import type { PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import type { DeliveryProgress } from "../../domain/DeliveryProgress.ts"
 import type { PlanView } from "../../http/contract/DeadLetterApi.ts"
-import type { DeadLetterDetailView, DeadLetterView, OutcomeView } from "../../http/contract/DeadLetterViews.ts"
+import type {
+  DeadLetterDetailView,
+  DeadLetterView,
+  GroupView,
+  OutcomeView
+} from "../../http/contract/DeadLetterViews.ts"
 import type { PluginList, ReplayView } from "../../http/contract/PluginApi.ts"
 import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
 import { formatCount, formatMinute, formatPlural, table } from "./Tables.ts"
@@ -180,7 +185,18 @@ export const deadLetterDetailText = (detail: DeadLetterDetailView): string =>
 
 export const noneMatches = "no dead letter matches"
 
-export const planText = ({ count, parked, plan, shares, unknown }: PlanView): string =>
+/** Each cause with its number of dead letters. */
+export const causesText = (groups: ReadonlyArray<GroupView>): string =>
+  groups.map(({ count, handler, integrations, message, newest_at, plugin, reason, refusal, remedy }) =>
+    oneLine(
+      `${formatCount(count)} of ${plugin} (${handler}) in ${integrations.join(", ")}, last at ${
+        formatMinute(newest_at)
+      }: ` +
+        `${refusal ?? reason}: ${message}`
+    ) + `\n  ${remedy}`
+  ).join("\n")
+
+export const planText = ({ circuits, count, parked, plan, shares, unknown }: PlanView): string =>
   count === 0
     ? noneMatches
     : [
@@ -191,6 +207,10 @@ export const planText = ({ count, parked, plan, shares, unknown }: PlanView): st
         DEAD: ({ count }) => formatCount(count)
       }),
       `plan ${paint("bold", plan)}: ${formatPlural(count, "dead letter")}, ${formatCount(parked)} parked behind them`,
+      ...circuits.map(({ handler, plugin, until }) =>
+        `they wait: the circuit of ${plugin} (${handler}) is open until ${timeOfDay(until)}; ` +
+        `\`rollcall plugins try ${plugin} ${handler}\` tries one of them now`
+      ),
       ...(unknown === 0 ? [] : [
         `${
           formatCount(unknown)

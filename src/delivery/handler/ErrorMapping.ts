@@ -2,6 +2,7 @@
 import * as Duration from "effect/Duration"
 import { provesNoEffect, refusesEveryRequest } from "../../api/ErrorClassification.ts"
 import type { WriteName } from "../../api/Writes.ts"
+import { logMark } from "../../domain/FailureCause.ts"
 import {
   Blocked,
   BlockReason,
@@ -49,7 +50,7 @@ export const fromApi = (what: string, error: SourceError | WriteError | Invalid,
       retryAfter: reason.retryAfter === null ? defaultRetryAfter : Duration.millis(reason.retryAfter)
     })
   }
-  const log = reason.logUrl === undefined ? "" : `; the API's log of the request: ${reason.logUrl}`
+  const log = reason.logUrl === undefined ? "" : `${logMark}${reason.logUrl}`
   const blockedBy = blockReasonOf(reason)
   if (blockedBy !== null) {
     return new Blocked({

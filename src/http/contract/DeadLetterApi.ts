@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import { failureFields } from "../../delivery/admin/PluginAdmin.ts"
 import { rangesPerRequest } from "../../domain/DeliveryProgress.ts"
 import { parseDuration } from "../../domain/DurationText.ts"
-import { DeadLetterDetailView, DeadLetterView } from "./DeadLetterViews.ts"
+import { DeadLetterDetailView, DeadLetterGroups, DeadLetterView } from "./DeadLetterViews.ts"
 import { Conflict, NotFound, ResolutionMalformed, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
 import { DurationText, IdRanges, Limit, page, PositiveInt, Time, words } from "./Schemas.ts"
@@ -51,7 +51,11 @@ export const PlanView = Schema.Struct({
     handler: Schema.String,
     reason: failureFields.reason,
     count: Schema.Int
-  }))
+  })),
+  circuits: Schema.Array(Schema.Struct({ plugin: Schema.String, handler: Schema.String, until: Schema.String }))
+    .annotate({
+      description: "Open circuits of their handlers: sent again, these dead letters wait, and one is tried at `until`"
+    })
 }).annotate({
   identifier: "RedrivePlan",
   examples: [{
@@ -59,7 +63,8 @@ export const PlanView = Schema.Struct({
     count: 12,
     parked: 4,
     unknown: 0,
-    shares: [{ plugin: "webhook", handler: "ats.application.hired", reason: "Transient", count: 12 }]
+    shares: [{ plugin: "webhook", handler: "ats.application.hired", reason: "Transient", count: 12 }],
+    circuits: []
   }]
 })
 export type PlanView = typeof PlanView.Type
@@ -105,6 +110,15 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     "listDeadLetters",
     "List the dead letters",
     "Lists deliveries that failed for good, oldest first. `since` and `until` filter by the time of the failure."
+  )),
+  HttpApiEndpoint.get("groups", "/v1/deadletters/groups", {
+    query: QueryFields,
+    success: DeadLetterGroups,
+    error: StoreUnavailable
+  }).annotate(ShowsRecords, true).annotateMerge(words(
+    "groupDeadLetters",
+    "Group the dead letters by cause",
+    "Groups the dead letters of a handler whose failures differ only in ids, times and addresses, the largest group first."
   )),
   HttpApiEndpoint.get("show", "/v1/deadletters/:id", {
     params: { id: PositiveInt },

@@ -57,6 +57,33 @@ export const DeadLetterView = Schema.Struct({
 })
 export type DeadLetterView = typeof DeadLetterView.Type
 
+const GroupView = Schema.Struct({
+  plugin: Schema.String,
+  handler: Schema.String,
+  ...failureFields,
+  message: Schema.String.annotate({ description: "Of the newest dead letter" }),
+  remedy: Schema.String,
+  count: Schema.Int,
+  parked: Schema.Int,
+  integrations: Schema.Array(Schema.String),
+  oldest_at: Schema.String,
+  newest_at: Schema.String,
+  letters: Schema.Array(Schema.Struct({
+    id: Schema.Int,
+    integration: Schema.String,
+    record: Schema.NullOr(Schema.String),
+    attempts: Schema.Int,
+    died_at: Schema.String
+  })).annotate({ description: "At most a thousand, the oldest first" })
+}).annotate({ identifier: "DeadLetterGroup" })
+export type GroupView = typeof GroupView.Type
+
+export const DeadLetterGroups = Schema.Struct({
+  items: Schema.Array(GroupView),
+  complete: Schema.Boolean.annotate({ description: "False if only the oldest ten thousand dead letters are counted" })
+}).annotate({ identifier: "DeadLetterGroups" })
+export type DeadLetterGroups = typeof DeadLetterGroups.Type
+
 /** A write or step whose outcome is unknown, and how to resolve it. */
 export const OutcomeView = Schema.Struct({
   outcome: Schema.String.annotate({

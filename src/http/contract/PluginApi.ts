@@ -148,6 +148,17 @@ export const plugins = HttpApiGroup.make("plugins").add(
     "Switches the plugin off everywhere or in one integration. Running deliveries are finished; all others wait in " +
       "order, and none is lost."
   )),
+  HttpApiEndpoint.post("try", "/v1/plugins/:plugin/try", {
+    params: plugin,
+    query: { handler: Schema.String },
+    success: PluginView,
+    error: [NotFound, Conflict, StoreUnavailable]
+  }).annotateMerge(words(
+    "tryHandler",
+    "Try a handler with an open circuit now",
+    "Tries one delivery at once, instead of at the end of the pause. If it succeeds, the circuit closes and the others follow. 409 if " +
+      "the circuit is not open."
+  )),
   HttpApiEndpoint.post("stop", "/v1/plugins/writes/stop", { success: PluginList, error: [NotFound, StoreUnavailable] })
     .annotateMerge(words(
       "stopWrites",

@@ -2,19 +2,23 @@
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { writes } from "../../api/Writes.ts"
+import { type Group, groups } from "../../delivery/admin/DeadLetterGroups.ts"
 import * as DeadLetters from "../../delivery/admin/DeadLetters.ts"
 import * as UnknownOutcomes from "../../delivery/admin/UnknownOutcomes.ts"
 import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
 import { type DurationInput, toDuration } from "../../domain/DurationText.ts"
+import { remedyOf } from "../../domain/FailureCause.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { DeadLetter, UnresolvedStep } from "../../store/DeadLetters.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
-import type { DeadLetterView, OutcomeView } from "../contract/DeadLetterViews.ts"
+import type { PlanView } from "../contract/DeadLetterApi.ts"
+import type { DeadLetterView, GroupView, OutcomeView } from "../contract/DeadLetterViews.ts"
 import { NotFound, ResolutionMalformed, toConflict, toNotFound } from "../contract/Problem.ts"
 import { pageOf } from "../contract/Schemas.ts"
 import { toStoreUnavailable } from "../request/FailureResponses.ts"
+import { pluginList } from "../status/OverviewCache.ts"
 
 const defaultLimit = 100
 
@@ -32,6 +36,35 @@ const viewOf = (identity: LogIdentity, letter: DeadLetter): DeadLetterView => {
     fresh: letter.fresh !== null
   }
 }
+
+const groupView = ({ letters, newest, oldestAt, ...group }: Group): GroupView => ({
+  ...newest.failure,
+  ...group,
+  plugin: newest.plugin,
+  handler: newest.handler,
+  remedy: remedyOf(newest.failure.reason, newest.failure.refusal),
+  oldest_at: formatTime(oldestAt),
+  newest_at: formatTime(newest.failure.at),
+  letters: letters.map(({ attempts, event, failure, id, integration }) => ({
+    id,
+    integration,
+    record: event?.id ?? null,
+    attempts,
+    died_at: formatTime(failure.at)
+  }))
+})
+
+/** The open circuits of the handlers in a plan. */
+const circuitsOf = Effect.fnUntraced(function*(shares: PlanView["shares"]) {
+  const { items } = yield* pluginList
+  return items.flatMap(({ handlers, plugin }) =>
+    handlers.flatMap(({ circuit_open: open, handler }) =>
+      open !== null && shares.some((share) => share.plugin === plugin && share.handler === handler)
+        ? [{ plugin, handler, until: open.until }]
+        : []
+    )
+  )
+})
 
 /** Describes where an operator can find out whether the write or step happened. */
 const describeWhereToLook = ({ shownBy, target, write }: UnresolvedStep): string => {
@@ -88,6 +121,11 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
         const letters = yield* deadLetters({ ...query, limit })
         return pageOf(letters.map((letter) => viewOf(identity, letter)), limit)
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+    .handle("groups", ({ query }) =>
+      groups(query).pipe(
+        Effect.map(({ groups, isComplete }) => ({ items: groups.map(groupView), complete: isComplete })),
+        Effect.catchTag("StoreError", toStoreUnavailable)
+      ))
     .handle("show", ({ params: { id } }) =>
       Effect.gen(function*() {
         const { identity } = yield* Store
@@ -110,7 +148,9 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("plan", ({ payload }) =>
       DeadLetters.plan(payload).pipe(
-        Effect.map(({ hash, ...plan }) => ({ plan: hash, ...plan })),
+        Effect.flatMap(({ hash, ...plan }) =>
+          Effect.map(circuitsOf(plan.shares), (circuits) => ({ plan: hash, ...plan, circuits }))
+        ),
         Effect.catchTags({
           DeadLettersNotFound: toNotFound,
           StoreError: toStoreUnavailable

@@ -1,14 +1,16 @@
 /** Handlers for plugins: their state, switches and replays. Refusals become problem responses. */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { PluginAdmin, type PluginRequestError, unknownPlugin } from "../../delivery/admin/PluginAdmin.ts"
 import { formatPosition } from "../../domain/ChangeEvent.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { Switch } from "../../store/DeadLetters.ts"
+import { Deliveries } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
 import type { UnconfirmedList } from "../contract/PluginApi.ts"
-import { type Conflict, type NotFound, ReplayMalformed, toNotFound, toNotFoundOrConflict } from "../contract/Problem.ts"
+import { Conflict, type NotFound, ReplayMalformed, toNotFound, toNotFoundOrConflict } from "../contract/Problem.ts"
 import { toStoreUnavailable } from "../request/FailureResponses.ts"
 import { pluginList } from "../status/OverviewCache.ts"
 
@@ -43,6 +45,24 @@ const switchWrites = (on: boolean) =>
     })
   )
 
+const tryHandler = Effect.fnUntraced(function*(plugin: string, handler: string) {
+  yield* find(plugin)
+  const action = {
+    at: yield* Clock.currentTimeMillis,
+    command: "plugins.try",
+    target: plugin,
+    detail: handler
+  }
+  if (!(yield* (yield* Deliveries).tryCircuit({ plugin, handler }, action))) {
+    return yield* new Conflict({
+      detail: `the circuit of ${plugin} (${handler}) is not open`,
+      hint: "its deliveries are tried when they are due; `rollcall plugins show` shows them"
+    })
+  }
+  yield* Effect.annotateLogs(Effect.logInfo("operator acted"), action)
+  return yield* find(plugin)
+})
+
 /** L2: writes whose effect was never seen. */
 const unconfirmed = Effect.gen(function*() {
   const store = yield* Store
@@ -67,6 +87,11 @@ export const layer = HttpApiBuilder.group(Api, "plugins", (handlers) =>
       }))
     .handle("on", ({ params, query }) => switchPlugin(params.plugin, query.integration, true))
     .handle("off", ({ params, query }) => switchPlugin(params.plugin, query.integration, false))
+    .handle("try", ({ params: { plugin }, query: { handler } }) =>
+      Effect.catchTags(tryHandler(plugin, handler), {
+        PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)),
+        StoreError: toStoreUnavailable
+      }))
     .handle("stop", () => switchWrites(false))
     .handle("unconfirmed", () => Effect.catchTag(unconfirmed, "StoreError", toStoreUnavailable))
     .handle("resume", () => switchWrites(true))

@@ -291,9 +291,11 @@ describe.skipIf(missing !== null)(
       const ofHandler = (handler: string) => letters.filter((letter) => letter.handler === handler).map(({ id }) => id)
       const [created = 0] = ofHandler("ats.tag.created")
       const [happened = 0, not = 0] = ofHandler("ats.tag.updated")
-      await show("/dead-letters?limit=1")
-      await turnPages()
       await show("/dead-letters")
+      for (const name of ["Send all again", "Discard all"]) {
+        await click(name)
+        await page.getByRole("button", { name: "Cancel" }).click()
+      }
       for (
         const [label, value] of [["Plugin", "audience"], ["Handler", "ats.tag.created"], ["Integration", integration]]
       ) {
@@ -301,8 +303,12 @@ describe.skipIf(missing !== null)(
         await page.getByLabel(label ?? "").press("Enter")
       }
       await page.getByLabel("Reason").selectOption("Permanent")
-      await page.locator("tbody:has(tr:nth-child(2)):not(:has(tr:nth-child(3)))").waitFor()
-      await click("Send all again")
+      const group = page.locator(".group", { hasText: "2 dead letters of audience (ats.tag.created)" })
+      await group.waitFor()
+      await page.locator(".group").nth(1).waitFor({ state: "detached" })
+      await group.getByText("Show each").click()
+      await group.getByRole("link", { name: `Dead letter ${created}` }).waitFor()
+      await click("Send again")
       await page.getByLabel("Spread over").selectOption("10 minutes")
       await page.getByLabel("Spread over").selectOption("")
       await confirm("Send 2 dead letters again", "2 dead letters sent again")
@@ -327,8 +333,42 @@ describe.skipIf(missing !== null)(
       await page.getByRole("button", { name: "Cancel" }).click()
       await run("Discard", "Discard 1 dead letter", "1 dead letter discarded")
       await show("/dead-letters")
-      await run("Discard all", "Discard 1 dead letter", "1 dead letter discarded")
+      await run("Discard", "Discard 1 dead letter", "1 dead letter discarded")
       await page.getByText("No dead letter.").waitFor()
+    })
+
+    it("send dead letters again while their circuit is open, which says so, and try the handler now", async () => {
+      installation.setBroken(true)
+      for (let count = 0; count < 10; count++) {
+        const fields = { name: `broken ${count}` }
+        await installation.sandbox.mutate({ op: "create", integration, model: "ats.tag", fields })
+      }
+      await items("/v1/deadletters", 10)
+      await show("/plugins/audience")
+      await page.locator(".group", { hasText: "10 dead letters of audience (ats.tag.created)" }).waitFor()
+      await page.getByText(/^One delivery is tried at/).waitFor()
+      await click("Send again")
+      await page.getByRole("dialog").getByText(/They wait: the circuit of audience/).waitFor()
+      await confirm("Send 10 dead letters again", /10 dead letters sent again, waiting: the circuit .* opens again at/)
+      await page.locator("div.notice.warn", { hasText: "Waiting: the circuit of audience" }).waitFor()
+      installation.setBroken(false)
+      await run(/^Try now/, "Try now", "one delivery is tried now")
+      await page.getByText("Sent again: 10 of 10 deliveries done.").waitFor()
+      await page.getByText("No delivery was given up.").waitFor()
+    })
+
+    it("replay events from the page of a plugin, as its plan counts them", async () => {
+      await show("/plugins/audience")
+      await click("Replay events")
+      const dialog = page.getByRole("dialog")
+      await dialog.getByLabel("Handler").selectOption("ats.tag.created")
+      await dialog.getByLabel(/^Integration/).selectOption(integration)
+      await dialog.getByLabel(/^From/).fill("2020-01-01T00:00")
+      await dialog.getByLabel(/^Before/).fill("2100-01-01T00:00")
+      await dialog.getByRole("button", { name: "Show the plan" }).click()
+      await dialog.getByText(/^\d+ deliveries\./).waitFor()
+      await confirm(/^Replay \d+ deliveries/, /\d+ deliveries made for audience \(ats.tag.created\)/)
+      await page.getByText(/^Sent again: (\d+) of \1 deliveries done\.$/).waitFor()
     })
 
     it("end sessions and sign out, and leave an entry with actor and address for every command", async () => {
@@ -342,7 +382,7 @@ describe.skipIf(missing !== null)(
         "holds.reject",
         "events.reveal",
         "holds.reveal",
-        ...["off", "on", "stop-writes", "resume-writes"].map((name) => `plugins.${name}`),
+        ...["off", "on", "stop-writes", "resume-writes", "try", "replay"].map((name) => `plugins.${name}`),
         ...["redrive", "discard", "resolve"].map((name) => `deadletters.${name}`)
       ]
       assert.deepStrictEqual(expected.filter((command) => !commands.has(command)), [], [...commands].join(", "))

@@ -1,13 +1,13 @@
 /** Which actions pages offer, and which of them a test has used, so that an action without a test is noticed. */
 import type { Page } from "playwright-core"
 
-/** Runs in each page, before its script. The names of actions have `#` in place of numbers. */
+/** Runs in each page, before its script. The names of actions have `#` in place of numbers, one and many alike. */
 const recorder = `(() => {
   const selector = "button:not([aria-disabled=true]), input, select, summary, a.button, .top a, .skip, .title a, .matter a"
   const textOf = (nodes) => [...nodes].filter(({ nodeType }) => nodeType === 3).map(({ data }) => data).join("")
   const nameOf = (element) => {
     const labeled = element.matches("input, select") ? textOf(element.labels?.[0]?.childNodes ?? []) : textOf(element.childNodes)
-    return element.localName + " " + labeled.replace(/\\s+/g, " ").trim().replace(/\\d[\\d,]*/g, "#")
+    return element.localName + " " + labeled.replace(/\\s+/g, " ").trim().replace(/\\d[\\d,]*/g, "#").replace("# dead letters", "# dead letter")
   }
   const seen = new Set()
   const look = () => {

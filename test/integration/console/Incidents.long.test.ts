@@ -110,7 +110,7 @@ describe.skipIf(missing !== null)(`the console${missing === null ? "" : ` (skipp
     setBroken(false)
     await click("link", /^Review.*dead letter/)
     await page.getByText("the list of the audience is closed").waitFor()
-    await click("button", "Send all again")
+    await click("button", "Send again")
     await confirm("Send 1 dead letter again")
     await page.getByText("1 dead letter sent again").waitFor()
     await page.getByText("No dead letter matches this filter.").waitFor()

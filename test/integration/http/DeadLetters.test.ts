@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { auditOf, delivered, died, picky } from "./Picky.ts"
 import * as Running from "./Running.ts"
 
-const { ask, post, served, using, write } = Running
+const { ask, post, rollcall, served, stream, using, write } = Running
 
 describe("GET /v1/deadletters", () => {
   served(
@@ -44,6 +44,61 @@ describe("GET /v1/deadletters", () => {
     },
     { plugins: [picky()] }
   )
+})
+
+describe("GET /v1/deadletters/groups", () => {
+  served("has one group for failures that differ only in ids, with its dead letters", function*() {
+    const [first, second] = yield* died
+    const { body, text } = yield* ask("/v1/deadletters/groups")
+    assert.isTrue(body.complete)
+    assert.lengthOf(body.items, 1)
+    assert.deepInclude(body.items[0], {
+      plugin: "picky",
+      handler: "ats.tag.created",
+      reason: "Permanent",
+      message: "the receiver refuses it",
+      count: 2,
+      parked: 0,
+      integrations: ["greenhouse:acme"]
+    })
+    assert.deepStrictEqual(body.items[0].letters.map(({ id }: { id: number }) => id), [first, second])
+    assert.notInclude(text, "s3cret")
+    assert.deepStrictEqual((yield* ask("/v1/deadletters/groups?reason=Transient")).body.items, [])
+  }, { plugins: [picky()] })
+})
+
+describe("a handler with an open circuit", () => {
+  it.live("is named by a plan, and tried at once by the command", () => {
+    const broken = { is: true }
+    const done: Array<string> = []
+    return Effect.gen(function*() {
+      yield* stream({ phase: "live" })
+      for (let count = 0; count < 10; count++) yield* write(`bad${count}`, "{}")
+      yield* delivered
+      const refused = yield* post("/v1/plugins/picky/try?handler=changes")
+      assert.deepStrictEqual([refused.status, refused.body.detail], [409, "the circuit of picky (changes) is not open"])
+      const plan = (yield* post("/v1/deadletters/plan", {})).body
+      assert.deepInclude(plan.circuits[0], { plugin: "picky", handler: "ats.tag.created" })
+      assert.match(
+        (yield* rollcall("deadletters", "plan")).stdout,
+        /they wait: the circuit of picky \(ats.tag.created\) is open/
+      )
+      assert.match(
+        (yield* rollcall("deadletters", "causes")).stdout,
+        /^10 of picky .*: Permanent: the receiver refuses it\n  The handler, .*\n$/
+      )
+      broken.is = false
+      done.length = 0
+      yield* post("/v1/deadletters/redrive", { plan: plan.plan })
+      assert.deepStrictEqual(done, [])
+      const tried = yield* rollcall("plugins", "try", "picky", "ats.tag.created")
+      assert.match(tried.stdout, /^picky +ats.tag.created/m)
+      // the first success closes the circuit, and the others follow
+      yield* Effect.repeat(delivered, { until: () => done.length === 10 })
+      assert.include(yield* auditOf, "plugins.try picky ats.tag.created")
+      assert.strictEqual((yield* post("/v1/plugins/pickle/try?handler=a")).status, 404)
+    }).pipe(using({ plugins: [picky(done, broken)] }))
+  })
 })
 
 describe("a plan", () => {

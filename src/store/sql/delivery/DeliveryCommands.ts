@@ -21,7 +21,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { hash } from "node:crypto"
 import type { WriteName } from "../../../api/Writes.ts"
 import type { Resolution, ResolveResult, Switch, UnresolvedStep } from "../../DeadLetters.ts"
-import type { NewDelivery } from "../../Delivery.ts"
+import type { HandlerName, NewDelivery } from "../../Delivery.ts"
 import type { OperatorAction } from "../../Operators.ts"
 import * as AuditTable from "../AuditTable.ts"
 import type { ContentCipher } from "../ContentCipher.ts"
@@ -209,6 +209,17 @@ export const make = (
       if (left === 0) yield* Effect.flatMap(revive([delivery], dueAt, null), unblock)
       yield* recordAction(action)
       return { _tag: "Resolved", left } satisfies ResolveResult
+    }, locks.deliveries),
+    /** Permits the next trial of an open circuit at once. Returns false if the circuit of the handler is not open. */
+    tryCircuit: Effect.fnUntraced(function*({ handler, plugin }: HandlerName, action: OperatorAction) {
+      const { now } = yield* DatabaseTime.read(sql)
+      const changed = yield* sql`
+        UPDATE handler_circuits SET open_until = ${now}
+        WHERE open_until IS NOT NULL
+          AND handler = (SELECT key FROM handlers WHERE plugin = ${plugin} AND handler = ${handler})
+        RETURNING handler`
+      if (changed.length > 0) yield* recordAction(action)
+      return changed.length > 0
     }, locks.deliveries),
     /** Sets a switch. If this resumes writes, the deliveries that waited for them become due. */
     setSwitch: Effect.fnUntraced(function*(which: Switch, on: boolean, action: OperatorAction) {

@@ -36,8 +36,17 @@ export const summedColumns = [
 
 export const contentSum = (content: string | null): number => content === null ? 0 : crc32(content)
 
-export const rowSum = (row: Row): number =>
-  crc32(summedColumns.map((name) => row[name] === null ? "" : `=${String(row[name])}`).join("\n"))
+/** The sum of a row with these values of its columns. */
+export const sumOf = (valueOf: (column: string) => unknown): number => {
+  let text = ""
+  for (const name of summedColumns) {
+    const value = valueOf(name)
+    text += value === null ? "\n" : `=${String(value)}\n`
+  }
+  return crc32(text.slice(0, -1))
+}
+
+export const rowSum = (row: Row): number => sumOf((name) => row[name])
 
 const damaged = (position: number): StoreError =>
   new StoreError({
@@ -83,23 +92,15 @@ const checkRows = (rows: ReadonlyArray<EventRow>): Effect.Effect<ReadonlyArray<E
 }
 
 /** The columns of a log row that are encrypted. Readers of the log choose rows by their transitions, so these are not. */
-const sealedColumns = ["content", "changes"] as const
-export const placeOf = (position: number | null, column: typeof sealedColumns[number]): string =>
-  `events/${position}/${column}`
+type SealedColumn = "content" | "changes"
+export const placeOf = (position: number | null, column: SealedColumn): string => `events/${position}/${column}`
 const subject = ({ position }: { readonly position: unknown }) => `row ${position} of the event log`
 
 /** The content of log rows, encrypted and checked. The sums are those of the stored form, so a check needs no key. */
 export const make = (cipher: ContentCipher) => ({
-  /** A row as it is stored. */
-  sealed: (row: Row & { readonly position: number }): Record<string, unknown> => ({
-    ...row,
-    ...Object.fromEntries(
-      sealedColumns.flatMap((column) => {
-        const value = row[column]
-        return typeof value === "string" ? [[column, cipher.seal(placeOf(row.position, column), value)]] : []
-      })
-    )
-  }),
+  /** The text of a column as it is stored. */
+  sealed: <T extends string | null>(position: number, column: SealedColumn, text: T): T | string =>
+    cipher.seal(placeOf(position, column), text),
   /** Decrypts content. Fails with `Damaged` at the first one that does not match its sum. */
   checked: <R extends Content>(rows: ReadonlyArray<R>): Effect.Effect<ReadonlyArray<R>, StoreError> =>
     Effect.flatMap(check(rows), (rows) =>

@@ -16,9 +16,9 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { chainOf } from "../../domain/ChangeEvent.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
-import type { Head, LogContent, RecordWrite, RewrittenContent } from "../Records.ts"
+import type { LogContent, RecordWrite, RewrittenContent } from "../Records.ts"
 import * as Checksum from "./Checksum.ts"
-import { contentSum, type EventRow, rowSum, summedColumns } from "./Checksum.ts"
+import { contentSum, type EventRow, rowSum, summedColumns, sumOf } from "./Checksum.ts"
 import type { ContentCipher } from "./ContentCipher.ts"
 import { logCounter } from "./EventQueries.ts"
 import * as EventQueries from "./EventQueries.ts"
@@ -26,15 +26,9 @@ import { type AtPosition, positionsOf } from "./EventRetention.ts"
 import * as EventRetention from "./EventRetention.ts"
 import * as Locks from "./Locks.ts"
 import { inBatches, newEvents, type Row } from "./Rows.ts"
-import { among, insertion } from "./RowValues.ts"
+import { among, insertColumns } from "./RowValues.ts"
 import { makeNotifier } from "./Signals.ts"
 import { toStoreError } from "./SqlRetry.ts"
-
-/** Sums of a row as it is stored. */
-const sumsOf = (row: Row) => ({
-  content_sum: contentSum(typeof row["content"] === "string" ? row["content"] : null),
-  row_sum: rowSum(row)
-})
 
 /** Ids of the rules that were applied to a row's content, and to the content of the record's previous row. */
 interface RedactionRow {
@@ -65,30 +59,57 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
   const { lockedCounter } = logCounter(sql)
   const summed = (table: string) => sql.literal(summedColumns.map((name) => `${table}.${name}`).join(", "))
 
-  /** Inside a transaction: appends the events, returns the heads with the position of their last event. */
+  /** Inside a transaction: appends the events; returns the position of each record's newest row. */
   const append = Effect.fnUntraced(function*(stream: number, records: ReadonlyArray<RecordWrite>) {
-    const count = records.reduce((sum, record) => sum + record.events.length, 0)
-    if (count === 0) return records.map((record) => record.head)
+    const events = records.flatMap((record) => record.events)
+    if (events.length === 0) return records.map(({ head }) => head.position)
     const now = yield* Clock.currentTimeMillis
     const traceparent = yield* Tracing.traceparent
-    const traced = traceparent === null ? {} : { traceparent }
     let { chain, newest: position } = yield* lockedCounter
-    const rows: Array<Record<string, unknown>> = []
-    const heads = records.map(({ events, head, redaction = null, silent = false }): Head => {
-      let previous = head.position
-      for (const event of events) {
+    const positions: Array<number> = []
+    const previous: Array<number | null> = []
+    const chains: Array<string> = []
+    const silent: Array<number> = []
+    const redactions: Array<string | null> = []
+    const newest = records.map((record) => {
+      let before = record.head.position
+      for (const { eventId } of record.events) {
         position += 1
-        chain = chainOf(chain, event.eventId)
-        const row = sealed({ ...newEvents.toRow(event), stream, position, previous, chain, appended_at: now })
-        rows.push({ ...row, ...sumsOf(row), ...traced, silent: Number(silent), redaction })
-        previous = position
+        chain = chainOf(chain, eventId)
+        positions.push(position)
+        previous.push(before)
+        chains.push(chain)
+        silent.push(Number(record.silent ?? false))
+        redactions.push(record.redaction ?? null)
+        before = position
       }
-      return { ...head, position: previous }
+      return before
     })
-    yield* inBatches(rows, (batch) => sql`INSERT INTO events ${insertion(sql, batch)}`)
+    const values = newEvents.toColumns(events)
+    const content = events.map(({ after }, row) => sealed(positions[row]!, "content", after))
+    const summed: Readonly<Record<string, ReadonlyArray<unknown>>> = {
+      ...values,
+      position: positions,
+      previous,
+      changes: events.map(({ changes }, row) => sealed(positions[row]!, "changes", changes))
+    }
+    yield* sql`INSERT INTO events ${
+      insertColumns(sql, {
+        ...summed,
+        content,
+        stream,
+        appended_at: now,
+        traceparent,
+        chain: chains,
+        silent,
+        redaction: redactions,
+        content_sum: content.map(contentSum),
+        row_sum: positions.map((_, row) => sumOf((column) => summed[column]![row]))
+      })
+    }`
     yield* sql`UPDATE log_counter SET position = ${position}, chain = ${chain}`
     yield* sql.afterCommit(appended.give)
-    return heads
+    return newest
   }, toStoreError("append"))
 
   /** Inside a transaction: rows of a stream before a position, the newest first, with the content before each. */
@@ -114,8 +135,11 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
       const [row] = yield* sql<Row>`SELECT ${summed("e")}, e.row_sum FROM events e
         WHERE e.position = ${position} AND (e.content IS NOT NULL OR e.row_sum IS NOT NULL)`
       if (row === undefined) continue
-      const next = { remote_id: remoteId, ...sealed({ position, content: after, changes, transitions }) }
-      const sums = row["row_sum"] === null ? {} : sumsOf({ ...row, ...next })
+      const content = sealed(position, "content", after)
+      const next = { remote_id: remoteId, content, changes: sealed(position, "changes", changes), transitions }
+      const sums = row["row_sum"] === null
+        ? {}
+        : { content_sum: contentSum(content), row_sum: rowSum({ ...row, ...next }) }
       const values: Record<string, unknown> = { ...next, ...sums, redaction }
       yield* sql`UPDATE events SET ${sql.update(values, ["position"])} WHERE position = ${position}`
     }

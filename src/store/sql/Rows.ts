@@ -60,6 +60,14 @@ export const codec = <A extends object>(columns: Columns<A>) => {
       for (const { encode, name, property } of all) row[name] = encode(value[property as keyof A] as Primitive)
       return row
     },
+    /** For `insertColumns`. */
+    toColumns: (values: ReadonlyArray<A>): Readonly<Record<string, ReadonlyArray<Primitive>>> =>
+      Object.fromEntries(
+        all.map(({ encode, name, property }) => [
+          name,
+          values.map((value) => encode(value[property as keyof A] as Primitive))
+        ])
+      ),
     /** For `SELECT`: `h.id, h.version, …`, or without the table if no other table has such columns. */
     columns: (table?: string) => list(all.map(({ name }) => table === undefined ? name : `${table}.${name}`)),
     /** For `ON CONFLICT DO UPDATE SET`: takes all columns except these from the new row. */

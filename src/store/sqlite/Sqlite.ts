@@ -101,7 +101,7 @@ const open = (file: string, opening: Effect.Effect<Session, unknown>) =>
 
 const statementOf = ({ params, sql }: Step): SqliteDriver.Statement => {
   const [rows] = params
-  return params.length === 1 && rows instanceof ManyRows ? [sql, rows.values, rows.columns] : [sql, params]
+  return params.length === 1 && rows instanceof ManyRows ? [sql, rows.columns, rows.rows] : [sql, params]
 }
 
 const sendTo = ({ isTransaction, run }: Session, file: string, health: Health.Health["Service"]): Send => {

@@ -31,10 +31,10 @@ export interface StatementResult {
 }
 
 /**
- * A statement. If the rows have `columns` values, it runs once for each row, for all rows or for none; `values` then has those of all rows,
- * one row after the other.
+ * A statement. If the number of rows is given, it runs once for each row, for all rows or for none; `values` then has for each placeholder
+ * a list with a value for each row, or the value of all rows.
  */
-export type Statement = readonly [sql: string, values: ReadonlyArray<unknown>, columns?: number]
+export type Statement = readonly [sql: string, values: ReadonlyArray<unknown>, rows?: number]
 
 /** The results of statements until one failed; `failure`: what the driver threw. */
 export interface Answer {
@@ -117,23 +117,26 @@ export const open = (file: string, content?: Uint8Array) => {
     }
   }
 
-  const runForEachRow = (prepared: Prepared, values: ReadonlyArray<unknown>, columns: number) =>
+  const runForEachRow = (prepared: Prepared, columns: ReadonlyArray<unknown>, rows: number) =>
     inTransaction(() => {
+      const lists = columns.flatMap((values, at) => Array.isArray(values) ? [{ at, values }] : [])
+      const bound = [...columns]
       const all: Array<ReadonlyArray<unknown>> = []
-      for (let start = 0; start < values.length; start += columns) {
-        for (const row of runOnce(prepared, values.slice(start, start + columns))) all.push(row)
+      for (let row = 0; row < rows; row++) {
+        for (const { at, values } of lists) bound[at] = values[row]
+        for (const found of runOnce(prepared, bound)) all.push(found)
       }
       return all
     })
 
   return {
     /** Runs one statement; throws what Node's driver throws. */
-    run: ([sql, values, columns]: Statement): StatementResult => {
+    run: ([sql, values, rows]: Statement): StatementResult => {
       if (sql.startsWith("BEGIN")) changesBefore = changes()
       const prepared = prepare(sql)
       return {
         columns: prepared.columns,
-        rows: columns === undefined ? runOnce(prepared, values) : runForEachRow(prepared, values, columns),
+        rows: rows === undefined ? runOnce(prepared, values) : runForEachRow(prepared, values, rows),
         wrote: sql === commit && changes() > changesBefore
       }
     },

@@ -42,15 +42,15 @@ for (const ownThread of [false, true]) {
         const { isTransaction, run } = yield* opened(ownThread)
         const insert = "INSERT INTO numbers (n, bytes) VALUES (?, ?) RETURNING n"
         const numbers = Effect.map(run("SELECT n FROM numbers ORDER BY n"), (rows) => rows.map(({ n }) => n))
-        const added = yield* run(insert, new ManyRows([3, null, 1, null, 2, null], 2))
+        const added = yield* run(insert, new ManyRows([[3, 1, 2], null], 3))
         assert.deepStrictEqual(added.map(({ n }) => n), [3, 1, 2])
 
-        const twice = yield* Effect.flip(run(insert, new ManyRows([4, null, 1, null], 2)))
+        const twice = yield* Effect.flip(run(insert, new ManyRows([[4, 1], null], 2)))
         assert.strictEqual(twice.reason._tag, "UniqueViolation")
         assert.deepStrictEqual([yield* numbers, isTransaction()], [[1, 2, 3], false])
 
         yield* run("BEGIN IMMEDIATE")
-        yield* run(insert, new ManyRows([7, null, 8, null], 2))
+        yield* run(insert, new ManyRows([[7, 8], null], 2))
         assert.isTrue(isTransaction())
         yield* run("ROLLBACK")
         assert.deepStrictEqual(yield* numbers, [1, 2, 3])

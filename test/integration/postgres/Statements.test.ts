@@ -34,6 +34,16 @@ onServer("statements of PostgreSQL", () => {
     ])
   })
 
+  test("get many rows, even if all of them are equal or have only nulls", function*({ sql }) {
+    for (const row of [{ n: 1, text: "a", nothing: null }, { n: null, text: null, nothing: null }]) {
+      const rows = Array.from({ length: 100 }, () => row)
+      assert.deepStrictEqual(yield* sql`SELECT * FROM (${rowsOf(sql, [row, ...rows])}) AS x (n, text, nothing)`, [
+        row,
+        ...rows
+      ])
+    }
+  })
+
   live(
     "that prune the log read only the rows that they delete, because all appends wait for them",
     function*({ sql, store }) {

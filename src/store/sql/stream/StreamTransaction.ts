@@ -6,7 +6,7 @@
  * 2. `streams.live_records` is the number of the stream's live heads: whatever changes `heads.live` changes it in the same transaction
  *
  * Gotchas
- * - A page has 250 records, but callers may pass more: all work is split into statements of 250 rows.
+ * - A page has 250 records, but callers may pass more: most work is split into statements of 250 rows.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -24,7 +24,7 @@ import type { EventTable } from "../EventTable.ts"
 import { forgottenIn } from "../ForgottenTable.ts"
 import { recordRun } from "../HistoryTable.ts"
 import { heads, inBatches, pendings, quarantined, type Row } from "../Rows.ts"
-import { among, insertion } from "../RowValues.ts"
+import { among, insertColumns, insertion } from "../RowValues.ts"
 import { convertEach, toStoreError } from "../SqlRetry.ts"
 import * as DerivationTable from "./DerivationTable.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
@@ -244,16 +244,15 @@ export const make = (
     write: Effect.fnUntraced(function*(records: ReadonlyArray<RecordWrite>) {
       yield* record(records)
       yield* countLive(records)
-      const written = yield* log.append(stream, records)
-      yield* inBatches(
-        written,
-        (some) =>
-          sql`INSERT INTO heads ${insertion(sql, Arr.map(some, (head) => ({ stream, ...heads.toRow(head) })))}
+      const positions = yield* log.append(stream, records)
+      if (records.length > 0) {
+        const columns = { ...heads.toColumns(records.map(({ head }) => head)), position: positions, stream }
+        yield* sql`INSERT INTO heads ${insertColumns(sql, columns)}
           ON CONFLICT (stream, id) DO UPDATE SET ${heads.replace("id", "last_run_id")}, last_run_id =
             CASE WHEN excluded.last_run_id > heads.last_run_id THEN excluded.last_run_id ELSE heads.last_run_id END`
-      )
+      }
       yield* log.noteErased(
-        written.flatMap(({ position }, index) => records[index]?.erased === true && position !== null ? [position] : [])
+        positions.flatMap((position, index) => records[index]?.erased === true && position !== null ? [position] : [])
       )
     })
   })

@@ -163,6 +163,25 @@ export type ListedHold = StreamKey & Hold & { readonly rows: number }
 
 // ---- what a transaction reads and writes ----------------------------------------------------------------------------
 
+/** A page that a run has read. */
+export interface PageQuery {
+  /** The hash of each record's bytes; null if the page shows several copies of the record that differ. */
+  readonly hashes: ReadonlyMap<string, string | null>
+  readonly runId: number
+}
+
+/** The stored records of a page by id, except for the unchanged ones. */
+export interface PageRead {
+  /** True if the record is stored with the hash of the page and is not pending, and this run has not read it before. */
+  readonly isUnchanged: (id: string) => boolean
+  readonly heads: ReadonlyMap<string, Head>
+  /** Content as published, of records whose hash differs or that are pending; null if it was erased or the record is deleted. */
+  readonly contents: ReadonlyMap<string, StoredContent | null>
+  readonly pending: ReadonlyMap<string, Pending>
+  /** The holds of the stream that are neither approved nor canceled, in id order. */
+  readonly holds: ReadonlyArray<Hold>
+}
+
 /** Everything that one transaction writes about one record. The store assigns positions to the events, in array order. */
 export interface RecordWrite {
   /** `position` is the position of the record's row *before* `events`; the store replaces it with the position of the last event. */

@@ -68,6 +68,8 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
       function*({ hold, inTags, owner, store }) {
         assert.deepStrictEqual(yield* inTags((tx) => tx.holds), [hold])
         assert.deepStrictEqual(yield* store.transact(owner, skills, (tx) => tx.holds), [])
+        const page = { hashes: new Map(ids(3).map((id) => [id, null])), runId: 2 }
+        assert.deepStrictEqual((yield* inTags((tx) => tx.read(page))).holds, [hold])
         assert.strictEqual(yield* inTags((tx) => tx.holdSize(hold.id)), 3)
         const [first, ...others] = ids(3)
         assert.deepStrictEqual(

@@ -64,6 +64,34 @@ export const manyRowsSuite = (name: string, layer: Layer.Layer<Store, StoreError
         )
       }
       test(
+        `return of ${count} records of a page only those that changed, are pending, new, or read before by the run`,
+        function*({ inTags, write }) {
+          const names = ids(count).flatMap((id) =>
+            ["changed", "pending", "new", "read", "disputed", "same"]
+              .map((name) => `${id} ${name}${odd}`)
+          )
+          const is = (name: string) => (id: string) => id.includes(` ${name}`)
+          const stored = names.filter((id) => !is("new")(id))
+          const heads = stored.map((id) => headOf(id, { lastSeenRunId: is("read")(id) ? 7 : 1 }))
+          yield* write(heads.map((head) => changeOf(head, "created")))
+          yield* inTags((tx) => tx.putPending(names.filter(is("pending")).map((id) => pendingOf(id))))
+          const hashOf = (id: string) => is("disputed")(id) ? null : is("changed")(id) ? "other" : `text of ${id}`
+          const hashes = new Map(names.map((id) => [id, hashOf(id)]))
+          const read = yield* inTags((tx) => tx.read({ hashes, runId: 7 }))
+          assert.deepStrictEqual(names.filter(read.isUnchanged), names.filter(is("same")))
+          const returned = stored.filter((id) => !is("same")(id))
+          assert.deepStrictEqual(
+            new Map([...read.heads].map(([id, head]) => [id, head.textHash])),
+            new Map(returned.map((id) => [id, `text of ${id}`]))
+          )
+          assert.deepStrictEqual(
+            returned.filter((id) => read.contents.get(id)?.content === JSON.stringify({ id, version: 1 })),
+            returned.filter((id) => !is("read")(id))
+          )
+          assert.deepStrictEqual([...read.pending.keys()].sort(), names.filter(is("pending")).sort())
+        }
+      )
+      test(
         `find the ${count} records that repeat the old content of changed records`,
         function*({ owner, store, write }) {
           const [old, now] = [2 ** 31 + 5, 7]

@@ -2,8 +2,6 @@
  * Sets the cause of events that a plugin's write caused, before they are appended, and finds writes that never became visible.
  *
  * Gotchas
- * - Most streams have no open expectations. Checking this takes one look-up per transaction with events, and none for models
- *   in which no write is visible.
  * - A write causes no change if the record already had the written values. The published content is therefore checked before
  *   a write is reported as unconfirmed.
  * - The change that an expectation waits for may be in a hold. While a hold is open, sweeps are not counted.
@@ -25,9 +23,7 @@ export const attributeWrites = Effect.fnUntraced(function*(
   writes: ReadonlyArray<RecordWrite>
 ): Effect.fn.Return<ReadonlyArray<RecordWrite>, StoreError> {
   const { model } = tx.state
-  if (!canShowWrites(model) || writes.every(({ events }) => events.length === 0) || !(yield* tx.hasExpectations)) {
-    return writes
-  }
+  if (!tx.hasExpectations || !canShowWrites(model) || writes.every(({ events }) => events.length === 0)) return writes
   const seen = writes.map((write) =>
     recordEventsIn(write).map((event) => ({ event, keys: keysOf(model, event.id, event.after) }))
   )
@@ -82,7 +78,7 @@ export const takeUnconfirmedWrites = Effect.fnUntraced(function*(
   const unconfirmed: Array<OpenExpectation> = []
   const derived = derivedFrom(tx.state.model, models)
   for (const one of derived === undefined ? [tx] : [tx, yield* tx.derived(derived)]) {
-    if (!(yield* one.hasExpectations)) continue
+    if (!one.hasExpectations) continue
     yield* one.countSweep(runId)
     for (let overdue = yield* one.overdueExpectations; overdue.length > 0; overdue = yield* one.overdueExpectations) {
       const shown: Array<OpenExpectation> = []

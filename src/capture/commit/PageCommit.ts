@@ -26,7 +26,7 @@ import { pageContext } from "../record/PageContext.ts"
 import { withProcessing } from "../record/StoredContent.ts"
 import { annotate, spanAttributes, type Stream, transact } from "../Stream.ts"
 import { RunAborted } from "../StreamLifecycle.ts"
-import { ingest, type IngestResult, prepare, type Prepared } from "./Ingest.ts"
+import { emptyPlan, type PagePlan, planPage, prepare, type Prepared, queryOf } from "./PagePlan.ts"
 import { endRun, publishedIn } from "./RunHistory.ts"
 
 export interface PageToCommit {
@@ -55,7 +55,7 @@ export interface PageToCommit {
   readonly also?: (tx: StreamTx) => Effect.Effect<void, StoreError>
 }
 
-export interface PageCounts extends Pick<IngestResult, "rowCounts" | "alreadyRead" | "missedByPolls"> {
+export interface PageCounts extends Pick<PagePlan, "rowCounts" | "alreadyRead" | "missedByPolls"> {
   /** Events of the stream that the page published; absent = none. */
   readonly published?: PublishedCounts | undefined
 }
@@ -78,11 +78,9 @@ const hasTooManyUnreadable = ({ quarantined, read }: RowCounts): boolean => quar
 /** Records checked per page. A check takes as long as computing the canonical form and its hash. */
 const maxSchemaChecks = 5
 
-const schemaDriftIn = ({ key }: Stream, { rows }: Prepared, { writes }: IngestResult): ReadonlyArray<string> => {
-  const changed = new Set(writes.filter((write) => write.events.length > 0).map((write) => write.head.id))
-  return rows.filter((row) => changed.has(row.id)).slice(0, maxSchemaChecks)
-    .flatMap((row) => findSchemaDrift(key.model, row.raw))
-}
+const schemaDriftIn = ({ key }: Stream, { copies }: Prepared, { writes }: PagePlan): ReadonlyArray<string> =>
+  writes.filter(({ events }) => events.length > 0).slice(0, maxSchemaChecks)
+    .flatMap(({ head }) => copies.get(head.id) ?? []).flatMap((row) => findSchemaDrift(key.model, row.raw))
 
 /** The sandbox names its world. If another world answers than before, the stored records are those of a world that no longer exists. */
 const noteWorld = (state: StreamState, world: string | null): StreamState => {
@@ -90,14 +88,6 @@ const noteWorld = (state: StreamState, world: string | null): StreamState => {
   if (state.world === undefined) return { ...state, world }
   const { otherWorld: _, ...same } = state
   return world === state.world ? same : { ...state, otherWorld: world }
-}
-
-const nothingIngested: IngestResult = {
-  rowCounts: zeroRowCounts,
-  alreadyRead: 0,
-  writes: [],
-  lag: 0,
-  missedByPolls: 0
 }
 
 export const commitPage = Effect.fnUntraced(function*(
@@ -113,13 +103,13 @@ export const commitPage = Effect.fnUntraced(function*(
     const forgotten = yield* tx.forgotten
     if (forgotten.size === 0) return prepared
     const removal = removalOf(key.model, forgotten)
-    const { rows, unreadable } = removal === nothingRemoved
+    const { copies, unreadable } = removal === nothingRemoved
       ? prepared
       : prepare(processing, page.results, now, removal)
-    return { rows, unreadable: unreadable.filter(({ content }) => !containsForgottenId(content, forgotten)) }
+    return { copies, unreadable: unreadable.filter(({ content }) => !containsForgottenId(content, forgotten)) }
   })
   const updated = (state: StreamState) => withProcessing(updateReportedTo(state), processing)
-  const afterRows = (before: StreamState, rows: Pick<IngestResult, "lag"> & PageCounts): StreamState => {
+  const afterRows = (before: StreamState, rows: Pick<PagePlan, "lag"> & PageCounts): StreamState => {
     const lastRunId = Math.max(before.lastRunId, run.id)
     const read = { ...before, lastRunId, overlap: widenOverlap(before.overlap, rows.lag, { interval, minOverlap }) }
     return noteWorld(page.after?.(read, rows) ?? read, page.shownBy?.world ?? null)
@@ -127,14 +117,14 @@ export const commitPage = Effect.fnUntraced(function*(
   /** Commits an empty page by one statement, without reading the store; null if the stream is not quiet, or `known` is not its state. */
   const commitQuietly = Effect.fnUntraced(function*(known: StreamState) {
     const before = updated(known)
-    const { entry, state } = endRun(afterRows(before, nothingIngested), { kind: "poll", before })
+    const { entry, state } = endRun(afterRows(before, emptyPlan), { kind: "poll", before })
     // earlier pages of the poll had changes, so the run must be recorded
     if (entry !== null) return null
     const isReplaced = yield* (yield* Store).replaceQuietState(stream.owner, known, state)
     return isReplaced
       ? {
         before,
-        ingested: nothingIngested,
+        plan: emptyPlan,
         published: undefined,
         events: [],
         finished: { state, holds: [], unconfirmed: [] }
@@ -145,15 +135,21 @@ export const commitPage = Effect.fnUntraced(function*(
     const stored = updated(tx.state)
     const before = page.before?.(stored) ?? stored
     const context = pageContext(stream, before, run, now, page.isRefetch, page.shownBy)
-    const ingested = yield* ingest(tx, yield* preparedIn(tx), context)
-    const events = yield* appendEvents(tx, ingested.writes, context)
+    const current = yield* preparedIn(tx)
+    const plan = planPage(current, yield* tx.read(queryOf(current, run.id)), context)
+    yield* tx.markSeen(plan.seen, run.id)
+    yield* tx.dropPending(plan.dropPending)
+    yield* tx.putPending(plan.putPending)
+    yield* tx.quarantine(plan.quarantined)
+    const events = yield* appendEvents(tx, plan.writes, context)
     const published = publishedIn(key.model, events)
-    if (hasTooManyUnreadable(addRowCounts(run.rowCounts ?? zeroRowCounts, ingested.rowCounts))) {
+    if (hasTooManyUnreadable(addRowCounts(run.rowCounts ?? zeroRowCounts, plan.rowCounts))) {
       yield* tx.saveState({ ...stored, lastRunId: Math.max(before.lastRunId, run.id) })
-      return { before, ingested, published, events, finished: null }
+      return { before, plan, published, events, finished: null }
     }
-    const advanced = afterRows(before, { ...ingested, published })
-    const released = page.endsRun === true
+    const advanced = afterRows(before, { ...plan, published })
+    const mayRelease = tx.hasStaged || tx.hasHolds || plan.putPending.length > 0
+    const released = page.endsRun === true && mayRelease
       ? yield* releaseStaged(tx, advanced, context)
       : { state: advanced, events: [], holds: [] }
     const unconfirmed = page.endsRun === true && run.kind === "sweep"
@@ -166,11 +162,11 @@ export const commitPage = Effect.fnUntraced(function*(
     if (entry !== null) yield* tx.recordRun(entry)
     yield* tx.saveState(state)
     const finished = { ...released, state, unconfirmed }
-    return { before, ingested, published, events: [...events, ...released.events], finished }
+    return { before, plan, published, events: [...events, ...released.events], finished }
   })
   const commitWhole = Effect.tap(
     transact(stream, commit),
-    ({ events, ingested: { rowCounts } }) =>
+    ({ events, plan: { rowCounts } }) =>
       Tracing.note(() => ({
         "rollcall.records.read": rowCounts.read,
         "rollcall.records.changed": rowCounts.changed,
@@ -179,13 +175,13 @@ export const commitPage = Effect.fnUntraced(function*(
   )
   const mayBeQuiet = page.results.length === 0 && page.endsRun === true && run.kind === "poll"
   const quiet = mayBeQuiet && page.known !== undefined ? yield* commitQuietly(page.known) : null
-  const { before, events, finished, ingested, published } = quiet ??
+  const { before, events, finished, plan, published } = quiet ??
     (yield* Tracing.inSpanOrTrace("commit", spanAttributes(key))(commitWhole))
-  yield* Metrics.pageCommitted(key, ingested.rowCounts, (yield* Clock.currentTimeMillis) - now)
-  yield* Metrics.schemaDrifted(key, schemaDriftIn(stream, prepared, ingested))
+  yield* Metrics.pageCommitted(key, plan.rowCounts, (yield* Clock.currentTimeMillis) - now)
+  yield* Metrics.schemaDrifted(key, schemaDriftIn(stream, prepared, plan))
   yield* Metrics.eventsDetected(events)
   if (finished === null) {
-    const { quarantined, read } = addRowCounts(run.rowCounts ?? zeroRowCounts, ingested.rowCounts)
+    const { quarantined, read } = addRowCounts(run.rowCounts ?? zeroRowCounts, plan.rowCounts)
     return yield* new RunAborted({
       message:
         `${quarantined} of ${read} rows are unreadable; they are in the quarantine and the watermark does not move`,
@@ -199,10 +195,10 @@ export const commitPage = Effect.fnUntraced(function*(
       annotate(key, { hint: "the sandbox was started again: start Rollcall with a new store" })
     )
   }
-  yield* Metrics.lateChangeFound(key, ingested.lag, {
+  yield* Metrics.lateChangeFound(key, plan.lag, {
     before: pollOverlap(before.overlap, minOverlap),
     after: pollOverlap(state.overlap, minOverlap)
   })
   yield* Metrics.writesUnconfirmed(key, unconfirmed)
-  return { ...ingested, published, before, state, isQuiet: quiet !== null }
+  return { ...plan, published, before, state, isQuiet: quiet !== null }
 })

@@ -11,22 +11,18 @@
  *   record did not change. Otherwise the stored content is hashed with the new processing, and then compared.
  * - The head of a record whose bytes have never changed has no canonical hash. It is computed from the stored content.
  */
-import * as Effect from "effect/Effect"
 import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"
 import { type Classification, classify, isOlder, type PendingObservation } from "../../domain/Classify.ts"
 import { type Observation, observe, type Row } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
-import { type Head, type Pending, unhashed } from "../../store/Records.ts"
-import type { StreamTx } from "../../store/Store.ts"
+import { type PageRead, type Pending, unhashed } from "../../store/Records.ts"
 import type { PageContext } from "../record/PageContext.ts"
 import { currentContent, earlierProcessings, hashOfHead } from "../record/StoredContent.ts"
 import { isSweepOnly } from "../Stream.ts"
 
-/** The stored rows of this page's records. */
-export interface Stored {
-  readonly heads: ReadonlyMap<string, Head>
-  readonly pending: ReadonlyMap<string, Pending>
+/** The stored records of this page. */
+export interface Stored extends PageRead {
   /** Canonical hashes with the current processing, for heads that have none or have one that was made with an older processing. */
   readonly rehashed: ReadonlyMap<string, string>
   /** Published contents with the current processing, for heads that were hashed by them. */
@@ -40,33 +36,22 @@ export interface ClassifiedRow {
 
 const hashBy = ({ apply, shape }: Processing, record: JsonObject): string => canonicalHash(shape, apply(record))
 
-/** True if the rows have the bytes of the published record, and nothing is pending. */
-const isUnchanged = (rows: ReadonlyArray<Row>, head: Head, pending: Pending | undefined): boolean =>
-  pending === undefined && rows.every(({ textHash }) => textHash === head.textHash)
-
 /** Hashes heads that cannot be compared as they are; see `Stored`. */
-export const rehash = Effect.fnUntraced(function*(
-  tx: StreamTx,
+export const rehash = (
   copies: ReadonlyMap<string, ReadonlyArray<Row>>,
-  { heads, pending }: Pick<Stored, "heads" | "pending">,
+  { contents, heads }: PageRead,
   { processing, stream }: PageContext
-) {
-  const outdated = [...copies].flatMap(([id, rows]) => {
-    const head = heads.get(id)
-    if (head === undefined || !head.live || head.position === null || isUnchanged(rows, head, pending.get(id))) {
-      return []
-    }
-    return head.fingerprint !== processing.fingerprint || head.canonicalHash === unhashed
-      ? [{ head, position: head.position, row: rows.at(-1)! }]
-      : []
-  })
+): Pick<Stored, "rehashed" | "published"> => {
   const rehashed = new Map<string, string>()
   const published = new Map<string, JsonObject>()
+  const outdated = [...heads.values()].filter(({ canonicalHash, fingerprint, live, position }) =>
+    live && position !== null && (fingerprint !== processing.fingerprint || canonicalHash === unhashed)
+  )
   if (outdated.length === 0) return { rehashed, published }
   const processingOf = earlierProcessings(processing, stream)
-  const contents = yield* tx.contents(outdated.map(({ position }) => position))
-  for (const { head, position, row } of outdated) {
-    const stored = contents.get(position)
+  for (const head of outdated) {
+    const row = copies.get(head.id)!.at(-1)!
+    const stored = contents.get(head.id)
     const then = processingOf(head.fingerprint)
     const isSame = then !== processing && hashBy(then, row.raw) === hashOfHead(head, stored, then)
     const content = isSame ? null : currentContent(processing, stream, stored)
@@ -76,7 +61,7 @@ export const rehash = Effect.fnUntraced(function*(
     published.set(head.id, content)
   }
   return { rehashed, published }
-})
+}
 
 /** Classifies all copies of one record on this page together. */
 export const classifyCopies = (
@@ -86,12 +71,14 @@ export const classifyCopies = (
 ): ClassifiedRow | "unchanged" | "duplicate" => {
   const { processing } = context
   const last = rows.at(-1)!
+  if (stored.isUnchanged(last.id)) return "unchanged"
   const head = stored.heads.get(last.id)
   const pending = stored.pending.get(last.id)
-  if (head !== undefined && isUnchanged(rows, head, pending)) {
-    return head.lastSeenRunId === context.runId && !context.isRefetch ? "duplicate" : "unchanged"
-  }
   const agree = rows.every((row) => row.textHash === last.textHash)
+  // an earlier page of the run has shown the record already
+  if (agree && pending === undefined && head?.textHash === last.textHash) {
+    return context.isRefetch ? "unchanged" : "duplicate"
+  }
   const copies = (agree ? [last] : rows).map((row) => observe(processing, row))
   const newest = copies.at(-1)!
   const disagree = !agree &&

@@ -12,14 +12,7 @@ import type * as Guard from "../../domain/Guard.ts"
 import type { Observation } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
-import {
-  type Hold,
-  type Pending,
-  type PendingStatus,
-  type RecordWrite,
-  type StoredContent,
-  unhashed
-} from "../../store/Records.ts"
+import { type Pending, type PendingStatus, type RecordWrite, unhashed } from "../../store/Records.ts"
 import type { RowCounts } from "../../store/Run.ts"
 import { applyMasks, maskingHolds, pendingStatusFor } from "../guard/FieldMask.ts"
 import type { PageContext } from "../record/PageContext.ts"
@@ -34,14 +27,13 @@ interface Outcome {
   readonly pending?: Pending
 }
 
-/** Decides what is published and what stays pending. `befores`: the other published contents, by position. */
+/** Decides what is published and what stays pending. */
 export const outcomeOf = (
   { classification, observed }: ClassifiedRow,
   stored: Stored,
-  befores: ReadonlyMap<number, StoredContent | null>,
-  holds: ReadonlyArray<Hold>,
   context: PageContext
 ): Outcome => {
+  const { holds } = stored
   const head = stored.heads.get(observed.id)
   const row = stored.pending.get(observed.id)
   const write = (
@@ -78,7 +70,7 @@ export const outcomeOf = (
       const { processing, stream } = context
       const { shape } = processing
       const before = stored.published.get(observed.id) ??
-        currentContent(processing, stream, befores.get(head?.position ?? 0)) ?? {}
+        currentContent(processing, stream, stored.contents.get(observed.id)) ?? {}
       // C7: paths in a scope hold keep their published values; other changes of the record are published
       const { content, hold } = applyMasks(before, observed.content, maskingHolds(holds))
       const changes = diff(shape, before, content)

@@ -10,6 +10,7 @@
  */
 import * as Effect from "effect/Effect"
 import { crc32 } from "node:zlib"
+import type { StoredContent } from "../Records.ts"
 import { Damaged, StoreError } from "../StoreError.ts"
 import { type ContentCipher, isSealed } from "./ContentCipher.ts"
 import type { Row } from "./Rows.ts"
@@ -66,6 +67,11 @@ export interface Content {
   readonly content_sum: number | null
 }
 
+/** Null if the content was erased, or the row is a delete. */
+export const toStored = (
+  { content, redaction }: Pick<Content, "content"> & { readonly redaction: string | null }
+): StoredContent | null => content === null ? null : { content, redaction }
+
 /** Fails with `Damaged` at the first content that does not match its sum. */
 const check = <R extends Content>(rows: ReadonlyArray<R>): Effect.Effect<ReadonlyArray<R>, StoreError> => {
   const bad = rows.find(({ content, content_sum }) => differs(content_sum, () => contentSum(content)))
@@ -103,11 +109,12 @@ export const make = (cipher: ContentCipher) => ({
     cipher.seal(placeOf(position, column), text),
   /** Decrypts content. Fails with `Damaged` at the first one that does not match its sum. */
   checked: <R extends Content>(rows: ReadonlyArray<R>): Effect.Effect<ReadonlyArray<R>, StoreError> =>
-    Effect.flatMap(check(rows), (rows) =>
-      cipher.openRows(rows, subject, (row, open): R => ({
-        ...row,
-        content: open(placeOf(row.position, "content"), row.content)
-      }))),
+    Effect.flatMap(
+      check(rows),
+      (rows) =>
+        cipher.openRows(rows, subject, (row, open): R =>
+          isSealed(row.content) ? { ...row, content: open(placeOf(row.position, "content"), row.content) } : row)
+    ),
   /** Like `checked`, for whole rows and for the content of the rows that they follow. */
   checkedRows: (rows: ReadonlyArray<EventRow>): Effect.Effect<ReadonlyArray<EventRow>, StoreError> =>
     Effect.flatMap(

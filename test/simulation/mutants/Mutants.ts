@@ -231,11 +231,11 @@ export const mutants: ReadonlyArray<Mutant> = [
     "    const next = page.results.length === 0 ? null : page.next\n    page = { ...page, next }\n"
   ]),
   mutant("nameless-dropped", "an unreadable row is quarantined and counted", [
-    "yield* tx.quarantine(prepared.unreadable)",
+    "yield* tx.quarantine(plan.quarantined)",
     "yield* tx.quarantine([])"
   ], [
-    "read: rowCounts.read + quarantined, quarantined }",
-    "read: rowCounts.read + quarantined }"
+    "read: unreadable.length, quarantined: unreadable.length }",
+    "read: unreadable.length }"
   ]),
   mutant("no-guard", "waves of deletes and restores wait for an operator", [
     "  const limit = Math.max(limits.count, Math.floor(limits.share * records))\n",
@@ -266,8 +266,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     "  if (result.inconclusiveReason !== null) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.markRefreshed(ids))\n"
   ]),
   mutant("no-echo", "a plugin's write is published with its cause", [
-    "if (!canShowWrites(model) || ",
-    "if (canShowWrites(model) || "
+    "if (!tx.hasExpectations || ",
+    "if (tx.hasExpectations || "
   ]),
   mutant("echo-takes-all", "other changes beside a plugin's write keep no cause", [
     'own.has("") ? [""] : withStamps(own, event.changes)',

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { DerivedModel, StreamKey } from "../../../domain/Model.ts"
 import type { DerivedSource, Head, Sources, SourcesQuery, StoredContent } from "../../Records.ts"
-import type { Checksum, Content } from "../Checksum.ts"
+import { type Checksum, type Content, toStored } from "../Checksum.ts"
 import { heads, inBatches, type Row } from "../Rows.ts"
 import { among, insertion, rowsOf } from "../RowValues.ts"
 
@@ -19,9 +19,6 @@ interface SourceRow extends StoredRow {
   readonly id: string
   readonly live: number
 }
-
-const storedIn = ({ content, redaction }: StoredRow): StoredContent | null =>
-  content === null ? null : { content, redaction }
 
 export const make = (
   sql: SqlClient,
@@ -71,12 +68,12 @@ export const make = (
     const found = new Map<string, { readonly head: Head; readonly content: StoredContent | null }>()
     for (const row of published) {
       const head = heads.fromRow(row)
-      found.set(head.id, { head, content: storedIn(row) ?? found.get(head.id)?.content ?? null })
+      found.set(head.id, { head, content: toStored(row) ?? found.get(head.id)?.content ?? null })
     }
     const live = others.filter(({ live }) => live === 1).map((row): DerivedSource & { readonly of: string } => ({
       of: row.derived_id,
       id: row.id,
-      content: storedIn(row)
+      content: toStored(row)
     }))
     return {
       before: new Map(before.map(({ derived_id, id }) => [id, derived_id])),

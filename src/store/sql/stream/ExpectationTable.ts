@@ -153,10 +153,6 @@ export const streamExpectations = (sql: SqlClient, stream: number, model: Model)
   const open = sql`stream = ${stream} AND reported_at IS NULL`
   const toOpen = (row: Row): OpenExpectation => ({ ...storedExpectations.fromRow(row), model })
   return {
-    /** True if a record of the stream is still expected to show a plugin's write. */
-    hasExpectations: sql`SELECT id FROM expectations WHERE ${open} LIMIT 1`.pipe(
-      Effect.map((rows) => rows.length > 0)
-    ),
     /** Open expectations with these keys, in the order of their writes. */
     openExpectations: (keys: ReadonlyArray<string>) =>
       inBatches(

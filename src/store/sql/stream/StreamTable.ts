@@ -22,7 +22,7 @@ import { among, insertion } from "../RowValues.ts"
 import { convertEach, toStoreError, withRetry } from "../SqlRetry.ts"
 import * as HoldTable from "./HoldTable.ts"
 import * as StreamTransaction from "./StreamTransaction.ts"
-import type { StreamTx } from "./StreamTransaction.ts"
+import type { OpenedStream, StreamTx } from "./StreamTransaction.ts"
 
 /** The tables with rows of one stream, besides the event log. */
 const streamTables = [
@@ -86,12 +86,18 @@ export const make = (
 
   const open = (key: StreamKey): Effect.Effect<StreamTx, StoreError> =>
     locks.streams(key.integration).pipe(
-      Effect.andThen(sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${is(key)}`),
+      Effect.andThen(sql<StreamRow & OpenedStream>`
+        SELECT s.key, s.integration, s.model, s.state,
+          EXISTS (SELECT 1 FROM forgotten f WHERE f.integration = s.integration) AS "hasForgotten",
+          EXISTS (SELECT 1 FROM holds h WHERE h.stream = s.key AND ${sql.literal(HoldTable.isUnended)}) AS "hasHolds",
+          EXISTS (SELECT 1 FROM pending p WHERE p.stream = s.key AND p.status = 'staged') AS "hasStaged",
+          EXISTS (SELECT 1 FROM expectations e WHERE e.stream = s.key AND e.reported_at IS NULL) AS "hasExpectations"
+        FROM streams s WHERE ${is(key)}`),
       Effect.flatMap(([row]) =>
         row === undefined ? Effect.fail(missing(key)) : Effect.zip(Effect.succeed(row), toState(row))
       ),
       Effect.map(([row, state]): StreamTx => ({
-        ...StreamTransaction.make(sql, log, row.key, state, cipher),
+        ...StreamTransaction.make(sql, log, row, state, cipher),
         derived: (model) => open({ ...key, model })
       })),
       toStoreError("begin")

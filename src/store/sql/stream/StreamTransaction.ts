@@ -12,13 +12,14 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
+import { nothingForgotten } from "../../../domain/Forgotten.ts"
 import type { DerivedModel } from "../../../domain/Model.ts"
-import type { Pending, PendingStatus, Quarantined, QuarantinedRow, RecordWrite, StoredContent } from "../../Records.ts"
+import type { PageQuery, Pending, PendingStatus, Quarantined, QuarantinedRow, RecordWrite } from "../../Records.ts"
 import type { StreamState } from "../../State.ts"
 import type { Operation } from "../../StoreError.ts"
 import * as AuditTable from "../AuditTable.ts"
 import * as Checksum from "../Checksum.ts"
-import type { Content } from "../Checksum.ts"
+import { type Content, toStored } from "../Checksum.ts"
 import { type ContentCipher, pendingPlace, quarantinePlace } from "../ContentCipher.ts"
 import type { EventTable } from "../EventTable.ts"
 import { forgottenIn } from "../ForgottenTable.ts"
@@ -29,15 +30,22 @@ import { convertEach, toStoreError } from "../SqlRetry.ts"
 import * as DerivationTable from "./DerivationTable.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
 import * as HoldTable from "./HoldTable.ts"
+import * as PageReads from "./PageReads.ts"
 import * as ReferenceTable from "./ReferenceTable.ts"
 
-const toStored = (row: Content & { readonly redaction: string | null }): StoredContent | null =>
-  row.content === null ? null : { content: row.content, redaction: row.redaction }
+/** The key of a stream, and which rows it had when the transaction started; the transaction does not look for others. 0 or false: none. */
+export interface OpenedStream {
+  readonly key: number
+  readonly hasForgotten: number | boolean
+  readonly hasHolds: number | boolean
+  readonly hasStaged: number | boolean
+  readonly hasExpectations: number | boolean
+}
 
 export const make = (
   sql: SqlClient,
   log: EventTable,
-  stream: number,
+  { hasExpectations, hasForgotten, hasHolds, hasStaged, key: stream }: OpenedStream,
   state: StreamState,
   cipher: ContentCipher
 ) => {
@@ -85,14 +93,22 @@ export const make = (
     isLive.clear()
     if (change !== 0) yield* sql`UPDATE streams SET live_records = live_records + ${change} WHERE key = ${stream}`
   })
+  const readPending = (ids: ReadonlyArray<string>) =>
+    inBatches(ids, (some) => sql<Row>`SELECT * FROM pending WHERE stream = ${stream} AND id ${among(sql, some)}`).pipe(
+      Effect.flatMap(toPendings),
+      Effect.map((rows) => new Map(rows.map((pending) => [pending.id, pending])))
+    )
+  const holds = HoldTable.streamHolds(sql, stream)
+  const readPage = PageReads.make(sql, stream, checksum, readPending, hasHolds ? holds.holds : Effect.succeed([]))
   const operations = convertEach(toStoreError, {
+    /** Reads the stored records of a page. */
+    read: (query: PageQuery) =>
+      Effect.tap(readPage(query), ({ heads, isUnchanged }) =>
+        Effect.sync(() => {
+          for (const id of query.hashes.keys()) if (!isUnchanged(id)) isLive.set(id, heads.get(id)?.live ?? false)
+        })),
     heads: readHeads,
-    pending: (ids: ReadonlyArray<string>) =>
-      inBatches(ids, (some) => sql<Row>`SELECT * FROM pending WHERE stream = ${stream} AND id ${among(sql, some)}`)
-        .pipe(
-          Effect.flatMap(toPendings),
-          Effect.map((rows) => new Map(rows.map((pending) => [pending.id, pending])))
-        ),
+    pending: readPending,
     /** Content (`after`) of the log rows at these positions; null if the content was erased or the row is a delete. */
     contents: (positions: ReadonlyArray<number>) =>
       inBatches(positions, (some) =>
@@ -127,7 +143,7 @@ export const make = (
     /** Pending rows of one hold, except disputed ones, in id order, at most `limit`, after `after`. */
     pendingOfHold: (hold: number, after: string | null, limit: number) =>
       pendingPage(sql`hold = ${hold} AND status <> 'disputed'`, after, limit),
-    ...HoldTable.streamHolds(sql, stream),
+    ...holds,
     /** Marks records as seen by a run; never lowers the mark. */
     markSeen: (ids: ReadonlyArray<string>, runId: number) =>
       inBatches(ids, (some) =>
@@ -234,7 +250,7 @@ export const make = (
     /** Adds a run to the stream's history, or replaces the one with its number. The history keeps the newest `keptRuns`. */
     recordRun: recordRun(sql, stream),
     /** The forgotten records of the stream's integration. */
-    forgotten: forgottenIn(sql, state.integration),
+    forgotten: hasForgotten ? forgottenIn(sql, state.integration) : Effect.succeed(nothingForgotten),
     /** Adds an operator's action to the audit log. */
     recordAction: AuditTable.make(sql).recordAction,
     /**
@@ -259,6 +275,12 @@ export const make = (
   return {
     /** As committed when the transaction started. */
     state,
+    /** Whether the stream has holds that are neither approved nor canceled, as committed when the transaction started. */
+    hasHolds: Boolean(hasHolds),
+    /** Whether rows are staged, as committed when the transaction started. */
+    hasStaged: Boolean(hasStaged),
+    /** Whether a record of the stream was still expected to show a plugin's write when the transaction started. */
+    hasExpectations: Boolean(hasExpectations),
     ...operations
   }
 }

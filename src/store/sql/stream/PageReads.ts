@@ -1,0 +1,54 @@
+/**
+ * Reads what a stream has stored of the records of a page. Most pages show records as they are stored, so the database compares the hashes,
+ * and returns only the other records.
+ */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Hold, PageQuery, PageRead } from "../../Records.ts"
+import type { StoreError } from "../../StoreError.ts"
+import { type Checksum, type Content, toStored } from "../Checksum.ts"
+import { heads, type Row } from "../Rows.ts"
+import { rowsOf } from "../RowValues.ts"
+
+/** `id` is null if the record has no head. */
+interface FoundRow extends Row, Content {
+  readonly record: string
+  readonly id: string | null
+  readonly redaction: string | null
+  readonly pending: string | null
+}
+
+/** `pendingOf` reads the pending rows of records; `holds` the stream's holds that are neither approved nor canceled. */
+export const make = (
+  sql: SqlClient,
+  stream: number,
+  { checked }: Pick<Checksum, "checked">,
+  pendingOf: (ids: ReadonlyArray<string>) => Effect.Effect<PageRead["pending"], SqlError | StoreError>,
+  holds: Effect.Effect<ReadonlyArray<Hold>, SqlError>
+) =>
+  Effect.fnUntraced(function*({ hashes, runId }: PageQuery): Effect.fn.Return<PageRead, SqlError | StoreError> {
+    const page = Array.from(hashes, ([id, hash]) => ({ id, hash }))
+    const rows = Arr.isArrayNonEmpty(page)
+      ? yield* checked(
+        yield* sql<FoundRow>`
+          WITH page (id, hash) AS (${rowsOf(sql, page)})
+          SELECT p.id AS record, ${heads.columns("h")}, e.content, e.content_sum, e.redaction, d.id AS pending
+          FROM page p
+          LEFT JOIN heads h ON h.stream = ${stream} AND h.id = p.id
+          LEFT JOIN pending d ON d.stream = ${stream} AND d.id = p.id
+          LEFT JOIN events e ON e.position = h.position AND (h.text_hash IS DISTINCT FROM p.hash OR d.id IS NOT NULL)
+          WHERE h.id IS NULL OR d.id IS NOT NULL OR h.last_run_id = ${runId} OR h.text_hash IS DISTINCT FROM p.hash`
+      )
+      : []
+    const changed = new Set(rows.map(({ record }) => record))
+    const known = rows.filter(({ id }) => id !== null)
+    return {
+      isUnchanged: (id) => !changed.has(id),
+      heads: new Map(known.map((row) => [row.record, heads.fromRow(row)])),
+      contents: new Map(known.map((row) => [row.record, toStored(row)])),
+      pending: yield* pendingOf(rows.flatMap(({ pending }) => pending ?? [])),
+      holds: rows.length > 0 ? yield* holds : []
+    }
+  })

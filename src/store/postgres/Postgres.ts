@@ -148,6 +148,9 @@ const connected = (
       applicationName: "rollcall",
       keepAlive: "30 seconds",
       maxConnections: connections,
+      // a session is lent to one fiber at a time, which may send several statements without waiting
+      multiplex: true,
+      multiplexConcurrency: 1,
       startupParameters: sessionSettings
     })
     const tracker = writes && tracked ? CommitTracker.make(dialect) : null
@@ -164,8 +167,8 @@ const connected = (
     }
     yield* rejectSharedSessions(shared).pipe(Effect.mapError(toOpenError), withRetry("open"))
     return yield* SqlClient.make({
-      acquirer: acquire(shared, { pin: false }),
-      transactionAcquirer: acquire(shared, { pin: true }),
+      acquirer: acquire(shared, "single"),
+      transactionAcquirer: acquire(shared, "transaction"),
       compiler: PgClient.makeCompiler(),
       driver: "sql-pg",
       beginTransaction: writes ? "BEGIN" : "BEGIN READ ONLY",

@@ -34,7 +34,7 @@ const unknownTransaction = "22023"
 export const commitWith = (shared: SessionContext, tracker: CommitTracker.CommitTracker) => {
   const isCommitted = ({ process, counter, slot, transaction }: CommitTracker.CommitNote) =>
     Effect.flatMap(
-      acquire(shared, { pin: false }),
+      acquire(shared, "single"),
       (connection) =>
         connection.execute(
           `SELECT pg_xact_status($1::xid8) AS status,

@@ -7,21 +7,24 @@
  * - A statement with many values is not kept prepared, because the session would keep a plan for each number of values. Nor is one with an
  *   array: see `RowValues`.
  */
-import type * as PgConnection from "@effect/sql-pg/PgConnection"
+import * as PgConnection from "@effect/sql-pg/PgConnection"
 import type * as PgPool from "@effect/sql-pg/PgPool"
 import * as PgTypes from "@effect/sql-pg/PgTypes"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
-import type { Acquirer, Connection } from "effect/sql/SqlConnection"
+import type { Acquirer } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
-import { connectionOf } from "../sql/Connection.ts"
+import { setTimeout } from "node:timers/promises"
+import type { Send, Step } from "../sql/Connection.ts"
+import * as Connections from "../sql/Connection.ts"
 import type { Health } from "../sql/Health.ts"
 import { maxPreparedValues } from "../sql/RowValues.ts"
 import { AllowLongStatement } from "../sql/SqlRetry.ts"
 import { StoreError } from "../StoreError.ts"
-import { faultOf } from "../StoreFault.ts"
+import { faultOf, sqlErrorOf } from "../StoreFault.ts"
 import type { CommitTracker } from "./CommitTracker.ts"
 import { pooled, poolExhausted, replaced, settingsDropped, timedOut, toSqlError } from "./PostgresFault.ts"
 
@@ -92,44 +95,110 @@ const arrayOf = (values: ReadonlyArray<unknown>): unknown =>
 const withArrays = (params: ReadonlyArray<unknown>): ReadonlyArray<unknown> =>
   params.map((value) => Array.isArray(value) ? arrayOf(value) : value)
 
-const connect = (
-  shared: SessionContext,
-  base: PgConnection.PgConnection,
-  session: PgConnection.PgConnection
-): Connection => {
-  const { health, limits, name, pool } = shared
+type Rows = ReadonlyArray<PgConnection.Row>
+type Running = Fiber.Fiber<PgConnection.Result, SqlError>
+
+const reads = /^\s*SELECT\b/i
+
+/** Statements that start or end a transaction. They are not kept prepared: if the server had dropped one, the driver would send it again. */
+const isControl = (sql: string): boolean => /^(BEGIN|COMMIT|ROLLBACK)\b/.test(sql)
+
+/** Time in which most statements end, so that an interrupted session can be used again. */
+const settleMillis = 10
+/** Time limit for the request to end a statement. */
+const cancelTimeout = Duration.seconds(3)
+
+const transactionEnded = (operation: string) =>
+  sqlErrorOf(new Error(`the transaction had failed, so ${operation} rolled it back`), "not committed")
+
+/** Runs the steps of one transaction, or a single statement, on a session that no other fiber uses. */
+const sendTo = (shared: SessionContext, session: PgConnection.PgConnection): Send => {
+  const { answered, backends, health, limits, name, pool } = shared
+  let isLost = false
+
+  /** Asks the server to end the running statement, and does not use the session again. Its locks are then free. */
+  const cancel = Effect.suspend(() => {
+    isLost = true
+    const ended = Effect.scoped(
+      Effect.flatMap(
+        PgConnection.make(pool.config),
+        (other) => other.query("SELECT pg_cancel_backend($1)", [backends.get(session)], false)
+      )
+    )
+    return Effect.andThen(Effect.ignore(Effect.timeout(ended, cancelTimeout)), pool.invalidate(session))
+  })
+
+  /** The caller of these statements was interrupted, but the server may still run them. */
+  const settle = (running: ReadonlyArray<Running>) =>
+    Effect.suspend(() => {
+      if (running.every((one) => one.pollUnsafe() !== undefined)) return Effect.void
+      const grace = Effect.promise(() => setTimeout(settleMillis))
+      return Effect.raceFirst(Fiber.awaitAll(running), grace).pipe(
+        Effect.andThen(Effect.suspend(() => running.at(-1)?.pollUnsafe() === undefined ? cancel : Effect.void))
+      )
+    })
 
   /** Ends a session whose statement timed out: behind a proxy that stopped answering, it would wait forever. */
   const giveUp = Effect.fnUntraced(function*(begunAt: number) {
     // sessions that were idle during that time are probably dead too
     shared.suspectUntil = Math.max(shared.suspectUntil, begunAt)
-    yield* pool.invalidate(base)
+    yield* cancel
     return yield* timedOut(name)
   })
 
-  return connectionOf((sql, params) =>
-    Effect.withFiber<ReadonlyArray<PgConnection.Row>, SqlError>((fiber) => {
-      const mayBeLong = fiber.getRef(AllowLongStatement)
-      const begunAt = ++shared.moment
-      const keeps = params.length <= maxPreparedValues && !params.some(Array.isArray)
-      return session.query(sql, keeps ? params : withArrays(params), keeps).pipe(
-        Effect.map(({ rows }) => {
-          shared.answered.set(base, ++shared.moment)
-          return rows
-        }),
-        Effect.mapError((error) => toSqlError(name, error)),
-        Effect.timeoutOrElse({
-          duration: mayBeLong ? limits.long : limits.statement,
-          orElse: () => giveUp(begunAt)
-        }),
-        (statement) => health.observe(statement, mayBeLong),
-        // a session keeps its initial read-only setting and its server, so only a new session can write again
-        Effect.tapError((error) => faultOf(error)?.kind === "readOnly" ? pool.invalidate(base) : Effect.void),
-        // ending the session ends its transaction, so a failed rollback is not an error
-        Effect.catchIf(() => sql === rollback, () => Effect.as(pool.invalidate(base), []))
-      )
-    })
+  const start = ({ params, sql }: Step) => {
+    const keeps = !isControl(sql) && params.length <= maxPreparedValues && !params.some(Array.isArray)
+    return Effect.forkDetach(session.query(sql, keeps ? params : withArrays(params), keeps), { startImmediately: true })
+  }
+
+  /** One write to the server, whose answers arrive in order. Each statement has its own time limit, from the answer before it. */
+  const pipeline = Effect.fnUntraced(
+    function*(steps: ReadonlyArray<Step>, running: Array<Running>, received: (rows: Rows) => void) {
+      const mayBeLong = yield* AllowLongStatement
+      for (const step of steps) {
+        const one = yield* start(step)
+        running.push(one)
+        // the driver could not send it, so the statements behind it must not be sent either
+        if (one.pollUnsafe() !== undefined) break
+      }
+      for (const [index, one] of running.entries()) {
+        const begunAt = ++shared.moment
+        const { command, rows } = yield* Fiber.join(one).pipe(
+          Effect.mapError((error) => toSqlError(name, error)),
+          Effect.timeoutOrElse({ duration: mayBeLong ? limits.long : limits.statement, orElse: () => giveUp(begunAt) }),
+          (statement) => health.observe(statement, mayBeLong)
+        )
+        answered.set(session, ++shared.moment)
+        // this is how the server answers the commit of a transaction in which a statement failed
+        if (steps[index]?.sql === "COMMIT" && command !== "COMMIT") return yield* Effect.fail(transactionEnded(command))
+        received(rows)
+      }
+    }
   )
+
+  return (steps, received) => {
+    const running: Array<Running> = []
+    const [first] = steps
+    // Without its BEGIN a statement that writes would be committed on its own. So it is sent once the transaction is open.
+    const isApart = steps.length > 1 && first!.sql.startsWith("BEGIN") &&
+      !steps.slice(1).every(({ sql }) => reads.test(sql))
+    const sent = isApart
+      ? Effect.andThen(
+        pipeline([first!], running, received),
+        Effect.suspend(() => {
+          running.length = 0
+          return pipeline(steps.slice(1), running, received)
+        })
+      )
+      : pipeline(steps, running, received)
+    return Effect.suspend(() => isLost ? Effect.fail(timedOut(name)) : sent).pipe(
+      Effect.onInterrupt(() => settle(running)),
+      // a session keeps its initial read-only setting and its server, so only a new session can write again
+      Effect.tapError((error) => faultOf(error)?.kind === "readOnly" ? pool.invalidate(session) : Effect.void),
+      // ending the session ends its transaction, so a failed rollback is not an error
+      Effect.catchIf(() => first?.sql === rollback, () => pool.invalidate(session))
+    )
+  }
 }
 
 /**
@@ -157,8 +226,8 @@ const verifySettings = (shared: SessionContext, session: PgConnection.PgConnecti
 /** Whether the database that answered lacks a commit of this process. */
 export const isOlderCopy = ({ reason: { cause } }: SqlError): boolean => cause instanceof StoreError
 
-/** Provides a verified session until the scope closes; with `pin` it is reserved for a transaction. */
-export const acquire = (shared: SessionContext, { pin }: { readonly pin: boolean }): Acquirer => {
+/** Provides a verified session until the scope closes, for one transaction or for single statements. */
+export const acquire = (shared: SessionContext, kind: "transaction" | "single"): Acquirer => {
   const { answered, health, limits, name, pool, tracker } = shared
   const next: Effect.Effect<PgConnection.PgConnection, SqlError, Scope.Scope> = pool.get.pipe(
     Effect.mapError((error) => toSqlError(name, error)),
@@ -175,7 +244,7 @@ export const acquire = (shared: SessionContext, { pin }: { readonly pin: boolean
     Effect.tapError(health.failed),
     Effect.flatMap((session) =>
       Effect.gen(function*() {
-        const connection = connect(shared, session, pin ? yield* session.pin : session)
+        const connection = Connections[kind](sendTo(shared, session))
         // this session may be connected to a different server than earlier sessions
         if (tracker !== null) {
           yield* Effect.tapError(tracker.verify(session, connection), (error) =>

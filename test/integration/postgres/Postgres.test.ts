@@ -167,7 +167,7 @@ onServer("the store in PostgreSQL", () => {
       let runs = 0
       const count = (which: number) =>
         sql`INSERT INTO readers (name, position) VALUES (${`r${which}`}, 1)
-          ON CONFLICT (name) DO UPDATE SET position = readers.position + 1`
+          ON CONFLICT (name) DO UPDATE SET position = readers.position + 1 RETURNING name`
       const crossing = (owner: typeof one, key: typeof tags, mine: 0 | 1) =>
         store.transact(owner, key, () =>
           Effect.gen(function*() {

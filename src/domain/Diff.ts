@@ -45,6 +45,8 @@ export const diff = (shape: Shape, before: JsonObject, after: JsonObject): Reado
 export const touchesNull = (changes: ReadonlyArray<PathChange>): boolean =>
   changes.some((change) => change.before === null || change.after === null)
 
+const own = (record: JsonObject, key: string) => Object.hasOwn(record, key) ? record[key] : undefined
+
 const walk = (
   before: JsonValue | undefined,
   after: JsonValue | undefined,
@@ -55,18 +57,12 @@ const walk = (
 ): void => {
   if (before === after) return
   if (isObject(before) && isObject(after)) {
-    for (const key of [...new Set([...Object.keys(before), ...Object.keys(after)])].sort()) {
+    const changed = Object.keys(before).filter((key) => before[key] !== own(after, key))
+    const added = Object.keys(after).filter((key) => !Object.hasOwn(before, key))
+    for (const key of [...changed, ...added].sort()) {
       if (shape?.masked.has(key) === true) continue
-      const inBefore = Object.hasOwn(before, key)
-      const inAfter = Object.hasOwn(after, key)
-      walk(
-        inBefore ? before[key] : undefined,
-        inAfter ? after[key] : undefined,
-        childOf(shape, key),
-        key,
-        `${path}/${JsonPointer.escapeToken(key)}`,
-        out
-      )
+      const child = `${path}/${JsonPointer.escapeToken(key)}`
+      walk(own(before, key), own(after, key), childOf(shape, key), key, child, out)
     }
     return
   }

@@ -138,9 +138,10 @@ const identifying: ReadonlySet<string> = new Set([
 
 /** True if every field is null or an empty list. Ids, times and `remote_data` do not count. */
 export const isBlank = (record: JsonObject): boolean =>
-  Object.entries(record).every(([key, value]) =>
-    identifying.has(key) || value === null || (isArray(value) && value.length === 0)
-  )
+  Object.keys(record).every((key) => {
+    const value = record[key]
+    return identifying.has(key) || value === null || (isArray(value) && value.length === 0)
+  })
 
 export const observe = (processing: Processing, row: Row): Observation => {
   const { raw } = row

@@ -84,22 +84,23 @@ const shapeOf = (entry: RecordEntry, masked: ReadonlySet<string>): Shape => {
   return build(entry.nested.map((reference) => reference.path), true)
 }
 
+/** The same object if nothing changes: copies of every embedded record cost more than the check. */
 const clearRemoteData = (value: JsonObject, shape: Shape): JsonObject => {
-  const result: Record<string, JsonValue> = { ...value }
-  if (shape.masked.size > 0 && result["remote_data"] !== undefined) result["remote_data"] = null
-  for (const [key, child] of Object.entries(shape.children)) {
-    const nested = result[key]
-    if (nested !== undefined) result[key] = clearIn(nested, child)
+  const changed: Record<string, JsonValue> = {}
+  if (shape.masked.size > 0 && (value["remote_data"] ?? null) !== null) changed["remote_data"] = null
+  for (const key in shape.children) {
+    const nested = value[key]
+    const cleared = nested === undefined ? nested : clearIn(nested, shape.children[key]!)
+    if (cleared !== undefined && cleared !== nested) changed[key] = cleared
   }
-  return result
+  return Object.keys(changed).length === 0 ? value : { ...value, ...changed }
 }
 
-const clearIn = (value: JsonValue, shape: Shape): JsonValue =>
-  isArray(value)
-    ? value.map((member) => clearIn(member, shape))
-    : isObject(value)
-    ? clearRemoteData(value, shape)
-    : value
+const clearIn = (value: JsonValue, shape: Shape): JsonValue => {
+  if (!isArray(value)) return isObject(value) ? clearRemoteData(value, shape) : value
+  const cleared = value.map((member) => clearIn(member, shape))
+  return cleared.every((member, index) => member === value[index]) ? value : cleared
+}
 
 /**
  * A reused buffer for the prefix and the bytes: one call of the hash function takes less time than three calls of a hash object. It is

@@ -206,8 +206,8 @@ export interface RecordWrite {
 export interface SourcesQuery {
   /** Ids of the source records that change. */
   readonly changed: ReadonlyArray<string>
-  /** The derived records that they show now, with the hash of their texts. */
-  readonly copies: ReadonlyArray<{ readonly id: string; readonly parent: string; readonly textHash: string }>
+  /** The derived records that they show now, with the hash of their texts; null: the other sources of the record are read in any case. */
+  readonly copies: ReadonlyArray<{ readonly id: string; readonly parent: string; readonly textHash: string | null }>
   /** At most so many other source records of a derived record. */
   readonly limit: number
 }

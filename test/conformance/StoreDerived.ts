@@ -10,7 +10,7 @@ const candidates = { integration: tags.integration, model: "ats.candidate" } as 
 
 const setup = Effect.tap(begin, ({ store }) => store.ensureStreams([stateOf(candidates)]))
 
-const copyOf = (id: string) => ({ id, parent: "", textHash: "" })
+const copyOf = (id: string) => ({ id, parent: "", textHash: null })
 
 const derivedIds = (...pairs: ReadonlyArray<readonly [string, string | null]>) => new Map(pairs)
 
@@ -88,13 +88,16 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
     test(
       "the sources of a derived record are read if its stored text is not shown, if it is deleted, or if a record no longer shows it",
       function*({ inTags, write }) {
-        yield* write(["a", "b", "c", "d"].map(created))
-        yield* inTags((tx) => tx.setDerivedIds(derivedIds(["a", "x"], ["b", "x"], ["c", "y"], ["d", "y"])))
+        yield* write(["a", "b", "c", "d", "e"].map(created))
+        yield* inTags((tx) => tx.setDerivedIds(derivedIds(["a", "x"], ["b", "x"], ["c", "y"], ["d", "y"], ["e", "z"])))
         yield* inTags(Effect.fnUntraced(function*(tx) {
           const derived = yield* tx.derived("ats.candidate")
-          yield* derived.write([created("x"), { ...created("y"), head: headOf("y", { version: 1, live: false }) }])
+          yield* derived.write([created("x"), { ...created("z"), head: headOf("z", { version: 1, textHash: "" }) }, {
+            ...created("y"),
+            head: headOf("y", { version: 1, live: false })
+          }])
         }))
-        const read = (...shown: ReadonlyArray<readonly [parent: string, id: string, textHash: string]>) =>
+        const read = (...shown: ReadonlyArray<readonly [parent: string, id: string, textHash: string | null]>) =>
           Effect.map(
             inTags((tx) =>
               tx.sources("ats.candidate", {
@@ -117,6 +120,11 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
         // a moved to y; its text is the stored one in another record
         assert.deepStrictEqual(yield* read(["c", "x", same], ["a", "y", same]), [["x true", "y true"], ["x b", "y d"]])
         assert.deepStrictEqual(yield* read(), [["x true", "y true"], ["x b", "y d"]])
+        // a head of an earlier version has no hash of a text
+        assert.deepStrictEqual(yield* read(["a", "x", same], ["c", "z", null]), [["x false", "y true", "z true"], [
+          "y d",
+          "z e"
+        ]])
       }
     )
 

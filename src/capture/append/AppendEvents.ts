@@ -7,7 +7,7 @@ import { applicationChangesOf } from "../derived/ApplicationChanges.ts"
 import { deriveCandidates } from "../derived/Candidates.ts"
 import type { DetectedEvent } from "../Metrics.ts"
 import type { PageContext } from "../record/PageContext.ts"
-import { withRedaction } from "../record/StoredContent.ts"
+import { withProcessing } from "../record/StoredContent.ts"
 import { attributeWrites } from "./Attribution.ts"
 
 /** Leaves out the contents, so that the events of a large wave fit into memory (I9). */
@@ -40,7 +40,7 @@ export const appendEvents = Effect.fnUntraced(function*(
   const derivation = yield* deriveCandidates(tx, applicationChanges, derivedProcessing, context)
   const derived = yield* attributeWrites(derivation.derived, derivation.writes)
   const { state } = derivation.derived
-  const known = withRedaction(state, derivedProcessing.applied)
+  const known = withProcessing(state, derivedProcessing)
   if (known !== state) yield* derivation.derived.saveState(known)
   yield* tx.write(writes)
   yield* derivation.derived.write(derived)

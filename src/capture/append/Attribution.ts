@@ -57,9 +57,9 @@ const isAlreadyPublished = Effect.fnUntraced(function*(tx: StreamTx, expectation
   const candidate = candidateIdIn(expectation.key)
   const heads = yield* tx.heads(id === null ? [] : [id])
   const contents = yield* tx.contents([...heads.values()].flatMap(({ live, position }) => live ? position ?? [] : []))
-  const copies = candidate === null ? [] : [{ id: candidate, parent: "", textHash: "" }]
-  const { live } = yield* tx.sources("ats.candidate", { changed: [], copies, limit: 1 })
-  return [...contents.values(), ...[...live.values()].flat().map(({ content }) => content)].some((content) =>
+  const query = { changed: [], copies: [{ id: candidate ?? "", parent: "", textHash: null }], limit: 1 }
+  const sources = candidate === null ? [] : [...(yield* tx.sources("ats.candidate", query)).live.values()].flat()
+  return [...contents.values(), ...sources.map(({ content }) => content)].some((content) =>
     isFulfilled(expectation, parseContent(content?.content))
   )
 })

@@ -16,7 +16,7 @@ import type { LiveRecord } from "../../store/Records.ts"
 import type { StreamState } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
 import { pageContext } from "../record/PageContext.ts"
-import { currentContent, withRedaction } from "../record/StoredContent.ts"
+import { currentContent, withProcessing } from "../record/StoredContent.ts"
 import { type Stream, transact } from "../Stream.ts"
 import { newRun } from "../StreamLifecycle.ts"
 import { candidateModel, toApplicationChange } from "./ApplicationChanges.ts"
@@ -55,7 +55,7 @@ const backfillChunk = Effect.fnUntraced(function*(
   const notDone = { ...tx.state, backfilledAt: null }
   const context = pageContext(stream, notDone, { id: notDone.lastRunId, kind: "backfill", backfill: false }, now)
   const { derived, writes } = yield* deriveCandidates(tx, changes, processing, context)
-  const state = withRedaction(derived.state, processing.applied)
+  const state = withProcessing(derived.state, processing)
   const done = applications.length < chunk
   const run = state.sweep ?? newRun(state, "sweep", { updatedAfter: null, startedAt: now, backfill: true })
   yield* derived.saveState(

@@ -23,7 +23,7 @@ import { diff } from "../../domain/Diff.ts"
 import { storableText } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
-import type { DerivedSource, Head, RecordWrite, Sources } from "../../store/Records.ts"
+import { type DerivedSource, type Head, type RecordWrite, type Sources, unhashed } from "../../store/Records.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { StoreError, StreamTx } from "../../store/Store.ts"
 import type { PageContext } from "../record/PageContext.ts"
@@ -39,11 +39,17 @@ import {
 
 const maxParents = 50
 
-const isUpToDate = (head: Head | undefined, copy: ObservedCopy, processing: Processing): boolean =>
-  head !== undefined && head.live !== copy.deleted &&
+/** The canonical hash of published content with the current processing. */
+const publishedHash = (head: Head, content: JsonObject, { fingerprint, shape }: Processing): string =>
+  head.live && (head.fingerprint !== fingerprint || head.canonicalHash === unhashed)
+    ? canonicalHash(shape, content)
+    : head.canonicalHash
+
+const isUpToDate = (head: Head, content: JsonObject, copy: ObservedCopy, processing: Processing): boolean =>
+  head.live !== copy.deleted &&
   (head.textHash === copy.textHash ||
-    head.fingerprint === processing.fingerprint && head.canonicalHash === copy.canonicalHash() &&
-      (head.changedAt ?? -Infinity) >= (copy.changedAtMs ?? -Infinity))
+    head.fingerprint === processing.fingerprint && (head.changedAt ?? -Infinity) >= (copy.changedAtMs ?? -Infinity) &&
+      publishedHash(head, content, processing) === copy.canonicalHash())
 
 /** Copies of a candidate in applications that this transaction does not change. */
 const otherCopies = (
@@ -96,8 +102,9 @@ const toRecordChange = (
  * New content of a candidate that is erased in every known application. Its `changed_at` is cleared: a live application that is
  * found later shows the candidate, whatever its timestamp is   (N5)
  */
-const erasedContent = (head: Head, before: JsonObject) => ({
+const erasedContent = (head: Head, before: JsonObject, processing: Processing) => ({
   ...head,
+  canonicalHash: publishedHash(head, before, processing),
   remoteId: storableText(before["remote_id"]),
   content: before,
   changedAt: null,
@@ -133,8 +140,10 @@ export const planCandidates = (
   const stale = new Set<string>()
   for (const [id, { causes, copies, erased, flagged, left }] of groupByCandidate(changes, before)) {
     const { content: stored = null, head } = published.get(id) ?? {}
-    if (left === 0 && copies.every((copy) => isUpToDate(head, copy, processing))) continue
     const content = currentContent(processing, derived, stored) ?? {}
+    if (head !== undefined && left === 0 && copies.every((copy) => isUpToDate(head, content, copy, processing))) {
+      continue
+    }
     const contextFor = (cause: ApplicationChange | undefined) => ({
       stream: derived,
       processing,
@@ -151,7 +160,7 @@ export const planCandidates = (
         ? { kind: "deleted", reason: "erased", before: content, erased }
         : { kind: "tombstone", erased }
       const cause = causes.find(({ erased }) => erased)
-      writes.push(buildRecordWrite(head, step, erasedContent(head, content), contextFor(cause)))
+      writes.push(buildRecordWrite(head, step, erasedContent(head, content, processing), contextFor(cause)))
       continue
     }
     const { copy, disputed } = chooseCopy([first, ...rest])
@@ -160,16 +169,12 @@ export const planCandidates = (
     }
     const areAll = others.length < maxParents
     if (head !== undefined && isOlder(copy.changedAtMs, oldestAcceptedChange(head, content, areAll))) continue
-    const known = head && {
-      ...head,
-      canonicalHash: head.live && head.fingerprint !== processing.fingerprint
-        ? canonicalHash(processing.shape, content)
-        : head.canonicalHash
-    }
+    const known = head && { ...head, canonicalHash: publishedHash(head, content, processing) }
     const cause = causes.find(({ parent }) => parent === copy.parent) ?? causes[0]
     const classification = classify(known, undefined, copy, { ...context, isRefetch: true })
     const step = toRecordChange(classification, cause?.old === true, content, copy, processing)
-    writes.push(buildRecordWrite(head, step, { ...copy, canonicalHash: copy.canonicalHash() }, contextFor(cause)))
+    const hash = step.kind === "created" ? unhashed : copy.canonicalHash()
+    writes.push(buildRecordWrite(head, step, { ...copy, canonicalHash: hash }, contextFor(cause)))
   }
   return { writes, derivedIds, stale }
 }

@@ -198,6 +198,35 @@ describe("content that was stored before a rule was added", () => {
       assert.deepStrictEqual(yield* names, ["stage_changed"])
     }))
 
+  it.effect("of a candidate is not published with its value if the rule is removed before its content changes (V1)", () => {
+    const of = (remoteData: Processing.RemoteData, redact: Processing.ProcessingRules["redact"]) =>
+      Processing.make("ats.candidate", { remoteData, redact, key: "k" })
+    const hidden = of("drop", { "/first_name": "hash" })
+    const shown = (changed: string, details: object) => ({
+      id: "c",
+      tags: [],
+      remote_data: { raw: 1 },
+      changed_at: `${changed}T00:00:00.000Z`,
+      ...details
+    })
+    return scenario(function*(rig) {
+      yield* rig.fill({ id: "a", candidate: shown("2025-01-01", { first_name: "secret" }) })
+      yield* redactStored(owning(rig.stream.owner), ({ model }) => model === "ats.candidate" ? hidden : null)
+      const published = Effect.map(rig.events, (all) => all.filter(({ model }) => model === "ats.candidate"))
+      const redacted = yield* published
+      assert.match(JSON.parse(redacted[0]!.after!).first_name, /^redacted:/)
+      yield* rig.wait("1 minute")
+      yield* rig.change({ id: "a", note: "1", candidate: shown("2025-01-02", { first_name: "secret" }) })
+      assert.deepStrictEqual(yield* published, redacted)
+      yield* rig.wait("1 minute")
+      yield* rig.change({ id: "a", note: "1", candidate: shown("2025-01-03", { first_name: "secret", title: "x" }) })
+      assert.strictEqual(JSON.parse((yield* published).at(-1)!.after!).first_name, "secret")
+    }, {
+      processing: Processing.make("ats.application", { remoteData: "carry", redact: {}, key: "k" }),
+      derivedProcessing: of("carry", {})
+    })
+  })
+
   it.effect("of a candidate is redacted by the rules of its application", () => {
     const derivedProcessing = Processing.defaultProcessing("ats.candidate")
     const source = { remoteData: "drop", redact: { "/candidate/first_name": "hash" } } as const

@@ -7,6 +7,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { DerivedModel, StreamKey } from "../../../domain/Model.ts"
 import type { DerivedSource, Head, Sources, SourcesQuery, StoredContent } from "../../Records.ts"
 import { type Checksum, type Content, toStored } from "../Checksum.ts"
+import { issue } from "../Connection.ts"
 import { heads, inBatches, type Row } from "../Rows.ts"
 import { among, insertion, rowsOf } from "../RowValues.ts"
 
@@ -41,15 +42,13 @@ export const make = (
         WHERE stream = ${stream} AND id ${among(sql, changed)}
           AND (id, derived_id) NOT IN (SELECT parent, id FROM copies))`
     const differs = sql.literal("(t.hash IS NULL OR h.text_hash IS DISTINCT FROM t.hash OR h.live = 0)")
-    const before = yield* sql<{ id: string; derived_id: string }>`
-      SELECT id, derived_id FROM derivations WHERE stream = ${stream} AND id ${among(sql, changed)}`
-    const published = yield* checked(
-      yield* sql<Row & StoredRow>`
-        WITH ${touched}
-        SELECT ${heads.columns("h")}, e.content, e.content_sum, e.redaction
-        FROM touched t JOIN heads h ON h.stream = ${derived} AND h.id = t.id
-        LEFT JOIN events e ON e.position = h.position AND ${differs}`
-    )
+    const before = yield* issue(sql<{ id: string; derived_id: string }>`
+      SELECT id, derived_id FROM derivations WHERE stream = ${stream} AND id ${among(sql, changed)}`)
+    const published = yield* issue(sql<Row & StoredRow>`
+      WITH ${touched}
+      SELECT ${heads.columns("h")}, e.content, e.content_sum, e.redaction
+      FROM touched t JOIN heads h ON h.stream = ${derived} AND h.id = t.id
+      LEFT JOIN events e ON e.position = h.position AND ${differs}`)
     const others = yield* checked(
       yield* sql<SourceRow>`
         WITH ${touched}, ranked AS (
@@ -66,7 +65,7 @@ export const make = (
         WHERE r.nth <= ${limit} ORDER BY r.derived_id, r.id`
     )
     const found = new Map<string, { readonly head: Head; readonly content: StoredContent | null }>()
-    for (const row of published) {
+    for (const row of yield* checked(published() ?? [])) {
       const head = heads.fromRow(row)
       found.set(head.id, { head, content: toStored(row) ?? found.get(head.id)?.content ?? null })
     }
@@ -76,7 +75,7 @@ export const make = (
       content: toStored(row)
     }))
     return {
-      before: new Map(before.map(({ derived_id, id }) => [id, derived_id])),
+      before: new Map((before() ?? []).map(({ derived_id, id }) => [id, derived_id])),
       derived: found,
       live: Map.groupBy(live, ({ of }) => of),
       withDeleted: new Set(others.flatMap(({ derived_id, live }) => live === 0 ? [derived_id] : []))

@@ -3,13 +3,14 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { addEffect, effectOf, effectRange, isClone, readProject, requireRightEffect } from "./Project.ts"
 import { json, switchFlag } from "./terminal/Flags.ts"
 import { CommandError, print, withTerminalErrors } from "./terminal/Process.ts"
 
 /** The folder `templates` is next to `src/` in a clone, and next to `dist/` in the package. */
-const template = (name: string): string =>
+export const template = (name: string): string =>
   readFileSync(fileURLToPath(new URL(`../../templates/${name}`, import.meta.url)), "utf8")
 
 const name = Argument.String("name").pipe(
@@ -24,8 +25,8 @@ const name = Argument.String("name").pipe(
 )
 
 /**
- * The name under which the README imports a plugin: `tagHiresPlugin`. It ends in `Plugin`, so it is not a reserved word, such as `delete`, and
- * not the name of another import. Exported for its test.
+ * The name under which a plugin is imported: `tagHiresPlugin`. It ends in `Plugin`, so it is not a reserved word, such as `delete`, and
+ * not the name of another import.
  */
 export const importNameOf = (name: string): string => {
   const camelCase = name.replaceAll(/-+(.?)/g, (_, letter: string) => letter.toUpperCase())
@@ -36,7 +37,30 @@ export const importNameOf = (name: string): string => {
 const packageManagerOf = (): "npm" | "pnpm" | "yarn" =>
   existsSync("pnpm-lock.yaml") ? "pnpm" : existsSync("yarn.lock") ? "yarn" : "npm"
 
-const installTools = { npm: "npm install --save-dev", pnpm: "pnpm add --save-dev", yarn: "yarn add --dev" }
+/** The files of a new plugin: their texts by their paths. */
+export const filesOfPlugin = (name: string, effect: boolean, inClone: boolean): Readonly<Record<string, string>> => {
+  const adapted = (from: string) => {
+    const text = template(`plugin/${from}`)
+    const own = inClone
+      ? text.replaceAll(/"rollcall\/(plugin|testing)"/g, '"#$1"').replaceAll("node_modules/rollcall/docs", "docs")
+      : text
+    return own.replaceAll("my-plugin", name).replaceAll("myPlugin", importNameOf(name))
+  }
+  return {
+    [`plugins/${name}/plugin.ts`]: adapted(effect ? "plugin.effect.ts" : "plugin.ts"),
+    [`plugins/${name}/plugin.test.ts`]: adapted("plugin.test.ts"),
+    [`plugins/${name}/README.md`]: adapted("README.md")
+  }
+}
+
+/** Creates files, none of which may exist. Only this user can read `.env`, which has a token. */
+export const createFiles = (folder: string, files: Readonly<Record<string, string>>): void => {
+  for (const [path, text] of Object.entries(files)) {
+    const file = join(folder, path)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, text, { flag: "wx", mode: path === ".env" ? 0o600 : 0o666 })
+  }
+}
 
 const createPlugin = (name: string, effect: boolean) => {
   const folder = `plugins/${name}`
@@ -50,34 +74,16 @@ const createPlugin = (name: string, effect: boolean) => {
   const inClone = isClone(project)
   const addsEffect = !inClone && effectOf(project) === null
   if (!inClone) requireRightEffect(project)
-  const adaptTemplate = (text: string) =>
-    (inClone
-      ? text.replaceAll(/"rollcall\/(plugin|testing)"/g, '"#$1"').replaceAll("node_modules/rollcall/docs", "docs")
-      : text)
-      .replaceAll("my-plugin", name)
-      .replaceAll("myPlugin", importNameOf(name))
-  mkdirSync(folder, { recursive: true })
-  const files = {
-    "plugin.ts": effect ? "plugin.effect.ts" : "plugin.ts",
-    "plugin.test.ts": "plugin.test.ts",
-    "README.md": "README.md"
-  }
-  for (const [file, from] of Object.entries(files)) {
-    writeFileSync(`${folder}/${file}`, adaptTemplate(template(`plugin/${from}`)), { flag: "wx" })
-  }
-  const untyped = !existsSync("tsconfig.json")
-  if (untyped) writeFileSync("tsconfig.json", template("tsconfig.json"))
+  const files = filesOfPlugin(name, effect, inClone)
+  createFiles(".", files)
   if (addsEffect) addEffect(project)
-  const manager = packageManagerOf()
   const steps = [
     ...(project.type === "module" ? [] : ["npm pkg set type=module"]),
-    ...(addsEffect ? [`${manager} install`] : []),
-    `node --test ${folder}/plugin.test.ts`,
-    ...(inClone ? [] : [`${installTools[manager]} typescript @types/node`]),
-    manager === "npm" ? "npx tsc --noEmit" : `${manager} exec tsc --noEmit`
+    ...(addsEffect ? [`${packageManagerOf()} install`] : []),
+    `node --test ${folder}/plugin.test.ts`
   ]
   const text = [
-    `created ${folder}: plugin.ts, plugin.test.ts, README.md${untyped ? "; and tsconfig.json" : ""}`,
+    `created ${Object.keys(files).join(", ")}`,
     ...(addsEffect
       ? [`added effect ${effectRange()} to package.json: plugins and Rollcall must use the same Effect`]
       : []),
@@ -90,13 +96,13 @@ const createPlugin = (name: string, effect: boolean) => {
   return { folder, files: Object.keys(files), next: steps, text }
 }
 
-export const newPlugin = Command.make("new", {
-  name,
-  effect: switchFlag("effect", "Write the handler as an Effect instead of an async function"),
-  json
-}, ({ effect, json, name }) =>
+/** Runs a command that creates files, and prints which. */
+export const creating = (
+  create: () => { readonly text: string; readonly files: ReadonlyArray<string> },
+  json: boolean
+) =>
   Effect.try({
-    try: () => createPlugin(name, effect),
+    try: create,
     catch: (error) =>
       error instanceof CommandError
         ? error
@@ -107,10 +113,16 @@ export const newPlugin = Command.make("new", {
   }).pipe(
     Effect.flatMap(({ text, ...created }) => print(json ? JSON.stringify(created) : text)),
     withTerminalErrors
-  )).pipe(
-    Command.withDescription("Create plugins/<name> with a plugin, its test and a README"),
-    Command.withExamples([{
-      command: "npx --no rollcall plugins new tag-hires && node --test plugins/tag-hires/plugin.test.ts",
-      description: "Create a plugin and run its test"
-    }])
   )
+
+export const newPlugin = Command.make("new", {
+  name,
+  effect: switchFlag("effect", "Write the handler as an Effect instead of an async function"),
+  json
+}, ({ effect, json, name }) => creating(() => createPlugin(name, effect), json)).pipe(
+  Command.withDescription("Create plugins/<name> with a plugin, its test and a README"),
+  Command.withExamples([{
+    command: "npx --no rollcall plugins new tag-hires && node --test plugins/tag-hires/plugin.test.ts",
+    description: "Create a plugin and run its test"
+  }])
+)

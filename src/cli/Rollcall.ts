@@ -19,6 +19,7 @@ import { doctor } from "./doctor/DoctorCommand.ts"
 import { fleet } from "./FleetCommand.ts"
 import { forget } from "./ForgetCommand.ts"
 import { holds } from "./HoldsCommand.ts"
+import { init } from "./InitCommand.ts"
 import { integrations } from "./IntegrationsCommand.ts"
 import { plugins } from "./PluginsCommand.ts"
 import { sandbox } from "./sandbox/SandboxCommand.ts"
@@ -39,6 +40,7 @@ const commands = Command.make("rollcall").pipe(
     start,
     demo,
     sandbox,
+    init,
     doctor,
     store,
     schema,

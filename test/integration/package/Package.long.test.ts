@@ -2,6 +2,7 @@
  * Installs the tarball of `npm publish` in an empty folder and uses it there. Nothing is downloaded: the tarball is unpacked
  * like npm does it, and its dependencies are links to the ones of this clone.
  */
+import * as Yaml from "effect/encoding/Yaml"
 import { execFileSync, spawnSync } from "node:child_process"
 import {
   cpSync,
@@ -215,22 +216,55 @@ describe("the npm package", () => {
     rmSync(join(folder, "plugins"), { recursive: true })
   })
 
-  it("rollcall start reads from rollcall sandbox with a rollcall.config.ts", async () => {
-    const sandbox = new Program(
-      ["sandbox", "--port", "0", "--records", "10", "--integrations", "1", "--json"],
-      {},
-      folder,
-      entry
+  it("rollcall init creates a project whose types and test pass, and which reads from a sandbox with the settings of its compose file", async () => {
+    const made = said(entry, ["init", "my-feed"])
+    assert.strictEqual(made.status, 0, made.text)
+    const project = join(folder, "my-feed")
+    const workflow = readFileSync(join(project, ".github/workflows/ci.yml"), "utf8")
+    for (const script of ["npm run check", "npm test"]) {
+      assert.include(workflow, `- run: ${script}\n`)
+      const { status, text } = said("bash", ["-c", script], project)
+      assert.strictEqual(status, 0, text)
+    }
+    const again = said(entry, ["init", "my-feed"])
+    assert.deepStrictEqual([again.status, again.text.includes("my-feed is not empty; nothing was changed")], [1, true])
+
+    const { services } = Yaml.parse(readFileSync(join(project, "docker-compose.yml"), "utf8")) as {
+      readonly services: Readonly<
+        Record<"sandbox" | "rollcall", { readonly command: ReadonlyArray<string>; readonly environment: object }>
+      >
+    }
+    const settings = Object.fromEntries(
+      Object.entries(services.rollcall.environment).map((
+        [name, value]
+      ) => [name, value.replace(/^\$\{\w+:?-(.*)\}$/, "$1")])
     )
+    const token = /^ROLLCALL_HTTP_TOKEN=(\w{64})$/m.exec(readFileSync(join(project, ".env"), "utf8"))?.[1] ??
+      assert.fail()
+    assert.include(readFileSync(join(project, ".gitignore"), "utf8"), "\n.env\n")
+    const local: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "4010": "0" }
+    const command = services.sandbox.command.slice(1).map((word) => local[word] ?? word)
+    const sandbox = new Program([...command, "--records", "10", "--json"], {}, project, entry)
     const started: Array<Program> = [sandbox]
     try {
-      const { key, url }: { key: string; url: string } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
-      const given = { KEY: key, ROLLCALL_API_URL: url, ROLLCALL_HTTP_PORT: String(await freePort()) }
-      const service = new Program(["start"], given, folder, entry)
+      const { url }: { url: string } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+      const port = String(await freePort())
+      const given = {
+        ...settings,
+        ROLLCALL_API_URL: url,
+        ROLLCALL_STORE: "sqlite:rollcall.db",
+        ROLLCALL_HTTP_HOST: "127.0.0.1",
+        ROLLCALL_HTTP_PORT: port,
+        ROLLCALL_HTTP_TOKEN: token
+      }
+      const service = new Program(services.rollcall.command.slice(1), given, project, entry)
       started.push(service)
-      const [, streams] = await service.says(/"message":"started".*"streams":(\d+)/, "stderr")
-      assert.strictEqual(streams, "2")
+      await service.says(/"message":"started"/, "stderr")
       await service.says(/backfill|live/, "stderr")
+      const headers = { authorization: `Bearer ${token}` }
+      const plugins = await fetch(`http://127.0.0.1:${port}/v1/plugins`, { headers })
+      assert.include(await plugins.text(), '"tag-hires"')
+      assert.notMatch(service.stderr, /"level":"(WARN|ERROR)/)
       assert.strictEqual((await service.stop()).code, 0)
     } finally {
       for (const { process } of started) process.kill("SIGKILL")

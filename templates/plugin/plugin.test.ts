@@ -6,7 +6,10 @@ import plugin from "./plugin.ts"
 const hired = Testing.event("ats.application.hired", { after: { candidate_id: "c1" } })
 
 test("a hired candidate gets a tag", async () => {
-  const { writes } = await Testing.make(plugin).deliver(hired)
+  // `http` responds to the requests that the handler sends with `fetch`; this handler sends none
+  const testing = Testing.make(plugin, { http: () => ({ status: 204 }) })
+  const { requests, writes } = await testing.deliver(hired)
+  assert.deepEqual(requests, [])
   assert.deepEqual(writes, [
     { integration: Testing.integration, write: "addTag", id: "c1", body: { tag: { name: "hired" } } }
   ])

@@ -4,26 +4,33 @@
  */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
-import { existsSync } from "node:fs"
-import { dirname, relative, resolve } from "node:path"
+import * as Stream from "effect/Stream"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join, relative, resolve } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Capture } from "../../capture/schedule/Capture.ts"
 import * as Config from "../../config/Config.ts"
 import { loadEnvironment } from "../../config/RawConfig.ts"
 import * as Server from "../../http/Server.ts"
+import * as OutgoingHttp from "../../network/OutgoingHttp.ts"
 import { CurrentProxies } from "../../network/Proxies.ts"
 import { isPlugin } from "../../plugin/Plugin.ts"
 import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
 import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
+import { connect } from "../client/ClientCommand.ts"
 import { prepare } from "../sandbox/SandboxService.ts"
 import { writeLine } from "../terminal/EventLines.ts"
-import { json, seed, switchFlag } from "../terminal/Flags.ts"
+import { json, seed, switchFlag, textFlag } from "../terminal/Flags.ts"
 import { awaitShutdownSignal, CommandError, print, withTerminalErrors } from "../terminal/Process.ts"
+import { entryOf, tryEvent } from "./GivenEvent.ts"
 import { type Attempt, attemptText, withReport } from "./HandlerReport.ts"
-import { readText, requestText, showRequests } from "./RequestReport.ts"
-import { reportLoadedFiles, restartOnChange, startingProcessEnded } from "./Restarting.ts"
+import { plannedText, readText, requestText, showRequests } from "./RequestReport.ts"
+import { reportFile, reportLoadedFiles, restartOnChange, startingProcessEnded } from "./Restarting.ts"
 
 const bin = fileURLToPath(new URL("../../../bin/rollcall.js", import.meta.url))
 
@@ -72,19 +79,39 @@ const keepWorldActive = Effect.fnUntraced(function*({ integrations: [integration
 /** Prints a sentence; with --json as a line of JSON. */
 const messagePrinter = (json: boolean) => (message: string) => print(json ? JSON.stringify({ message }) : message)
 
+/** The text of the event with this id, from the running process of the configuration. */
+const eventOfProcess = Effect.fnUntraced(function*(id: string) {
+  const { allEvents } = yield* connect(Option.none())
+  const found = yield* Stream.runHead(Stream.filter(allEvents, (event) => "id" in event && event.id === id))
+  if (Option.isSome(found)) return JSON.stringify(found.value)
+  return yield* new CommandError({
+    message: `the running process has no event ${id}`,
+    hint: "`rollcall tail --json` and the console show the ids of events."
+  })
+})
+
+interface Run {
+  readonly file: string
+  readonly seed: number
+  readonly json: boolean
+  /** The file of the only event that the plugin gets; null if it gets those of the simulated world. */
+  readonly like: string | null
+}
+
 /** Runs the plugin as it is now. */
-const runPlugin = Effect.fnUntraced(function*(file: string, seed: number, json: boolean) {
+const runPlugin = Effect.fnUntraced(function*({ file, json, like, seed }: Run) {
   const plugin = yield* loadPlugin(file)
   const { serve } = yield* Effect.promise(() => import("../../sandbox/Sandbox.ts"))
   const sandbox = yield* serve({ seed, records, speed: 0 })
   const say = messagePrinter(json)
   const showAttempt = (attempt: Attempt) => print(json ? JSON.stringify({ attempt }) : attemptText(attempt))
+  const reported = withReport(plugin, showAttempt)
   const show = (shown: object, text: string) => Effect.runSync(print(json ? JSON.stringify(shown) : text))
   yield* showRequests(sandbox.url, (request) => show({ request }, requestText(plugin.name, request)))
   const { run, settings } = yield* prepare({
     sandbox,
     interval: "1 second",
-    plugins: [withReport(plugin, showAttempt)],
+    plugins: [reported],
     file: relative(process.cwd(), file),
     record: (write) => show({ write }, writeLine(write)),
     recordRead: (read, id) => show({ read, id }, readText(plugin.name, read, id, Date.now()))
@@ -96,6 +123,21 @@ const runPlugin = Effect.fnUntraced(function*(file: string, seed: number, json: 
     const where = sandbox.integrations.join()
     yield* say(`It is off in ${where}: its file switches it off with \`with({ others: false })\`.`)
   }
+  const single = (file: string) =>
+    Effect.gen(function*() {
+      yield* reportFile(resolve(file))
+      const text = yield* Effect.try({
+        try: () => readFileSync(file, "utf8"),
+        catch: () => new CommandError({ message: `${file} cannot be read`, hint: "Pass the file of an event." })
+      })
+      const tried = yield* tryEvent(reported, yield* entryOf(text, sandbox.integrations[0] ?? ""))
+      if (tried.length === 0) yield* say(`No handler of ${plugin.name} receives this event.`)
+      const at = yield* Clock.currentTimeMillis
+      for (const request of tried.flatMap(({ requests }) => requests)) {
+        show({ request }, plannedText(plugin.name, request.what, request.body, at))
+      }
+      return yield* Effect.never
+    })
   const service = Effect.gen(function*() {
     const capture = yield* Capture
     const { url } = yield* Server.Server
@@ -104,7 +146,11 @@ const runPlugin = Effect.fnUntraced(function*(file: string, seed: number, json: 
   })
   // the plugin may send requests to other servers
   const proxies = yield* Effect.fromResult(Config.checkProxies(yield* loadEnvironment))
-  yield* Effect.provideService(run(service), CurrentProxies, proxies)
+  yield* Effect.provideService(
+    like === null ? run(service) : run(Effect.provide(single(like), OutgoingHttp.layer())),
+    CurrentProxies,
+    proxies
+  )
 })
 
 export const dev = Command.make("dev", {
@@ -112,9 +158,11 @@ export const dev = Command.make("dev", {
     Argument.withDescription("Name of a plugin in the folder plugins, or the path of a file that exports one")
   ),
   seed,
+  event: textFlag("event", "Deliver only this event of the running process, once and without writing", "id"),
+  like: textFlag("like", "Deliver only the event in this file, once and without writing", "file"),
   once: switchFlag("once", "Run the plugin as it is now, and do not watch its files"),
   json
-}, ({ json, once, plugin, seed }) =>
+}, ({ event, json, like, once, plugin, seed }) =>
   Effect.gen(function*() {
     const file = fileOf(plugin)
     if (!existsSync(file)) {
@@ -124,8 +172,18 @@ export const dev = Command.make("dev", {
       })
     }
     const stop = Effect.raceFirst(awaitShutdownSignal, startingProcessEnded)
-    if (once) return yield* Effect.raceFirst(runPlugin(file, seed, json), stop)
-    const args = [bin, "plugins", "dev", file, "--seed", String(seed), "--once", ...json ? ["--json"] : []]
+    if (Option.isSome(event) && Option.isSome(like)) {
+      return yield* new CommandError({ message: "--event and --like name two events", hint: "Leave out one of them." })
+    }
+    let chosen = Option.getOrNull(like)
+    if (Option.isSome(event)) {
+      const { makeTempDirectoryScoped } = yield* FileSystem.FileSystem
+      chosen = join(yield* makeTempDirectoryScoped({ prefix: "rollcall-event-" }), "event.json")
+      writeFileSync(chosen, yield* eventOfProcess(event.value), { mode: 0o600 })
+    }
+    if (once) return yield* Effect.raceFirst(runPlugin({ file, seed, json, like: chosen }), stop)
+    const flags = [...chosen === null ? [] : ["--like", chosen], ...json ? ["--json"] : []]
+    const args = [bin, "plugins", "dev", file, "--seed", String(seed), "--once", ...flags]
     yield* Effect.raceFirst(
       restartOnChange({ args, folder: dirname(file), print: messagePrinter(json) }),
       awaitShutdownSignal
@@ -137,5 +195,8 @@ export const dev = Command.make("dev", {
     Command.withExamples([{
       command: "npx --no rollcall plugins dev tag-hires",
       description: "Run plugins/tag-hires/plugin.ts until Ctrl-C"
+    }, {
+      command: "npx --no rollcall plugins dev tag-hires --like hired.json",
+      description: "Deliver the event in the file at every change, as `rollcall tail --json` prints events"
     }])
   )

@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import type { ClientRequest } from "node:http"
-import { paint, timeOfDay } from "../../telemetry/TerminalText.ts"
+import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
 
 /** A request that has a response, or has failed. */
 export interface SentRequest {
@@ -38,6 +38,10 @@ export const requestText = (plugin: string, { at, method, status, url }: SentReq
     url,
     status === null ? paint("red", "no response") : paint(status < 400 ? "green" : "red", String(status))
   )
+
+/** `14:02:12Z  → tag-hires  addTag  {"tag":{"name":"hired"}}  not sent`: a request of a dry run. */
+export const plannedText = (plugin: string, what: string, body: unknown, at: number): string =>
+  line(at, plugin, what, oneLine(JSON.stringify(body) ?? ""), paint("gray", "not sent"))
 
 /** A request of the global `fetch`. */
 interface FetchRequest {

@@ -39,6 +39,9 @@ export const reportLoadedFiles = Effect.sync(() => {
   })
 })
 
+/** Reports a file that is not a module, so that its changes start the next run. */
+export const reportFile = (file: string) => Effect.sync(() => process.send?.({ loaded: file } satisfies Loaded))
+
 /** Returns when the process that started this run has ended. */
 export const startingProcessEnded: Effect.Effect<void> = Effect.callback<void>((resume) => {
   if (process.send === undefined) return

@@ -29,7 +29,7 @@ export interface Services extends Ports.ReadOnlyPorts {
 const noOwner = { scope: "dry run", epoch: 0 }
 
 /** Tries one delivery. */
-const tryDelivery = Effect.fn("DryRun.tryDelivery")(function*(
+export const tryDelivery = Effect.fn("DryRun.tryDelivery")(function*(
   services: Services,
   subscription: Subscription,
   delivery: PlannedDelivery,

@@ -4,7 +4,8 @@ import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
-import { freePort, Program, runCommand } from "./Program.ts"
+import { configured } from "./Configured.ts"
+import { freePort, inDirectory, Program, runCommand } from "./Program.ts"
 
 let folder: string
 beforeEach(() => {
@@ -111,6 +112,51 @@ describe("rollcall plugins dev", () => {
       server.close()
     }
   })
+
+  it("delivers one event of the running process, or an edited copy, and shows the requests that are not sent", () =>
+    inDirectory(async (directory, start, serve) => {
+      const { api, environment } = await configured(serve, directory, "")
+      start(["start"], environment, directory)
+      const events = async (): Promise<
+        ReadonlyArray<{ readonly id: string; readonly data: { readonly after: object } }>
+      > => {
+        const response = await fetch(`${api}/v1/events?limit=1`).catch(() => null)
+        return response?.ok === true ? (await response.json()).events : []
+      }
+      while ((await events()).length === 0) await new Promise((resolve) => setTimeout(resolve, 50))
+      const [event] = await events()
+      assert.isDefined(event)
+      writeFileSync(
+        join(directory, "plugin.mjs"),
+        `import * as Plugin from "rollcall/plugin"
+export default Plugin.make("tag-tags", { needs: { writes: ["addTag"] } }).on(
+  "ats.tag.created",
+  {},
+  async ({ after, recordId }, { api }) => void await api.addTag(recordId, { tag: { name: "like " + after.name } })
+)
+`
+      )
+      const chosen = start(["plugins", "dev", "./plugin.mjs", `--event=${event.id}`], environment, directory)
+      await chosen.says(/→ tag-tags +addTag +\{"tag":\{"name":"like .+"\}\} +not sent\n/)
+      assert.match(chosen.stdout, /ats\.tag\.created +\S+ +done\n/)
+      assert.strictEqual((await chosen.stop("SIGINT")).code, 0)
+
+      const edit = (changes: object) =>
+        writeFileSync(
+          join(directory, "event.json"),
+          JSON.stringify({
+            ...event,
+            data: { ...event.data, after: { ...event.data.after, name: "edited" }, ...changes }
+          })
+        )
+      edit({})
+      const edited = start(["plugins", "dev", "./plugin.mjs", "--like", "event.json"], {}, directory)
+      await edited.says(/"like edited"\}\} +not sent\n/)
+      edit({ kind: "deleted", before: event.data.after, after: null })
+      await edited.says(/event\.json changed\n[^]*No handler of tag-tags receives this event\.\n/)
+      writeFileSync(join(directory, "event.json"), "{}")
+      await edited.says(/the file does not contain an event/, "stderr")
+    }))
 
   it("leaves no process behind when it is killed", async () => {
     write("words/tag.ts", 'export const tag = "first"\n')

@@ -138,8 +138,9 @@ const redactSome = Effect.fnUntraced(function*(
     }
     case "events": {
       const rows = yield* tx.logContents(after === null ? Number.MAX_SAFE_INTEGER : Number(after), batch)
-      const redacted = rows.flatMap((row) => redactLogRow(processing, state, row) ?? again(asStored(row)))
-      yield* storeHashes(tx, state, rows, processing)
+      const changed = rows.map((row) => redactLogRow(processing, state, row))
+      yield* storeHashes(tx, state, rows.filter((_, index) => changed[index] !== null), processing)
+      const redacted = changed.flatMap((row, index) => row ?? again(asStored(rows[index]!)))
       yield* tx.rewriteLog(redacted)
       const last = rows.at(-1)
       return last === undefined

@@ -46,6 +46,24 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
       assert.deepStrictEqual((yield* store.records(candidates, null, 10)).records.map(({ id }) => id), ["c"])
     })
 
+    test("live derived records are counted, whether or not their heads have been read", function*({ inTags, store }) {
+      const live = Effect.map(store.counts, (all) => all.find(({ model }) => model === "ats.candidate")?.live)
+      const write = (id: string, isLive: boolean, isLiveBefore?: boolean) =>
+        inTags((tx) =>
+          Effect.flatMap(
+            tx.derived("ats.candidate", isLiveBefore === undefined ? undefined : new Map([[id, isLiveBefore]])),
+            (derived) => derived.write([{ head: headOf(id, { version: 1, live: isLive }), events: [] }])
+          )
+        )
+      yield* write("a", true, false)
+      yield* write("b", true)
+      yield* write("a", true, true)
+      assert.strictEqual(yield* live, 2)
+      yield* write("a", false, true)
+      yield* write("b", false)
+      assert.strictEqual(yield* live, 0)
+    })
+
     testsIn(layer, begin)(
       "a transaction cannot derive records into a stream that does not exist",
       function*({ inTags }) {

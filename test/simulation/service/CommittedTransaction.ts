@@ -84,7 +84,8 @@ export const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => 
       written.runs.push(run)
       return tx.recordRun(run)
     },
-    derived: (model) => Effect.map(tx.derived(model), (derived) => ({ ...derived, write: writing(model, derived) })),
+    derived: (model, isLive) =>
+      Effect.map(tx.derived(model, isLive), (derived) => ({ ...derived, write: writing(model, derived) })),
     markRefreshed: (ids) => {
       written.refreshed.push(...ids)
       return tx.markRefreshed(ids)

@@ -84,7 +84,7 @@ export const make = (
     (SELECT count(*) FROM quarantine q WHERE q.stream = s.key) AS quarantined,
     (SELECT count(*) FROM stale_records o WHERE o.stream = s.key) AS stale`
 
-  const open = (key: StreamKey): Effect.Effect<StreamTx, StoreError> =>
+  const open = (key: StreamKey, isLive?: ReadonlyMap<string, boolean>): Effect.Effect<StreamTx, StoreError> =>
     locks.streams(key.integration).pipe(
       Effect.andThen(sql<StreamRow & OpenedStream>`
         SELECT s.key, s.integration, s.model, s.state,
@@ -97,8 +97,8 @@ export const make = (
         row === undefined ? Effect.fail(missing(key)) : Effect.zip(Effect.succeed(row), toState(row))
       ),
       Effect.map(([row, state]): StreamTx => ({
-        ...StreamTransaction.make(sql, log, row, state, cipher),
-        derived: (model) => open({ ...key, model })
+        ...StreamTransaction.make(sql, log, row, state, cipher, isLive),
+        derived: (model, isLive) => open({ ...key, model }, isLive)
       })),
       toStoreError("begin")
     )

@@ -47,7 +47,8 @@ export const make = (
   log: EventTable,
   { hasExpectations, hasForgotten, hasHolds, hasStaged, key: stream }: OpenedStream,
   state: StreamState,
-  cipher: ContentCipher
+  cipher: ContentCipher,
+  known: ReadonlyMap<string, boolean> = new Map()
 ) => {
   const checksum = Checksum.make(cipher)
   const { checked } = checksum
@@ -68,7 +69,7 @@ export const make = (
       Effect.flatMap(toPendings)
     )
   /** Whether records are live, by id: those whose heads this transaction has read since its last `write`. */
-  const isLive = new Map<string, boolean>()
+  const isLive = new Map(known)
   const readHeads = (ids: ReadonlyArray<string>) =>
     inBatches(
       ids,
@@ -287,6 +288,9 @@ export const make = (
 
 /** The operations of a transaction on one stream. Valid only inside its `transact`. */
 export interface StreamTx extends ReturnType<typeof make> {
-  /** The stream of a derived model, in the same transaction: its `state`, `heads`, `contents`, `saveState` and `write`. */
-  readonly derived: (model: DerivedModel) => Operation<StreamTx>
+  /**
+   * The stream of a derived model, in the same transaction: its `state`, `heads`, `contents`, `saveState` and `write`. `isLive`: whether
+   * records are live, by id, if their heads have been read.
+   */
+  readonly derived: (model: DerivedModel, isLive?: ReadonlyMap<string, boolean>) => Operation<StreamTx>
 }

@@ -27,7 +27,7 @@ export interface LogBatch {
  * The sink publishes a batch as a whole; Kafka in one transaction. `rows`: its maximum number of events. `content`: the approximate maximum
  * of its content (UTF-16 units), which only a batch of one event may exceed.
  */
-const batchLimits = { rows: 500, content: 4_000_000 }
+const batchLimits = { rows: 500, content: 2_000_000 }
 
 /** The first rows, as many as fit into a batch; at least one. */
 const fitting = (rows: ReadonlyArray<LogEntry>): ReadonlyArray<LogEntry> => {

@@ -26,6 +26,7 @@ import * as Exit from "effect/Exit"
 import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import { randomUUID } from "node:crypto"
+import { issue } from "../sql/Connection.ts"
 import { OlderCopy, StoreError } from "../StoreError.ts"
 import { sqlErrorOf } from "../StoreFault.ts"
 
@@ -37,6 +38,8 @@ export interface Dialect {
   readonly wrote: string
   /** The transaction's id, as text. */
   readonly transaction: string
+  /** The id of the connection's transaction if it is known before the commit; the transaction then has written something. */
+  readonly transactionOf: (connection: Connection) => string | null
   /** Identifies the running server, as text; it changes with every start. */
   readonly server: string
   /** Statement that deletes the slots of processes that have not renewed them for a long time. */
@@ -132,24 +135,29 @@ export const make = (dialect: Dialect) => {
       Effect.suspend(() => {
         if (!isReady) return commit(null)
         const slot = free.pop() ?? slots++
-        return connection.execute(
+        const count = connection.execute(
           `INSERT INTO commit_counters (process, slot, counter, updated_on)
           SELECT '${process}', ${slot}, 1, CURRENT_DATE WHERE ${dialect.wrote}
           ON CONFLICT (process, slot) DO UPDATE SET counter = commit_counters.counter + 1, updated_on = excluded.updated_on
           RETURNING counter, ${dialect.transaction} AS name`,
           [],
           undefined
-        ).pipe(
-          Effect.flatMap(([row]) => {
-            if (row === undefined) return commit(null)
-            const note: CommitNote = { process, slot, counter: Number(row.counter), transaction: String(row.name) }
-            return Effect.tap(commit(note), () =>
-              Effect.sync(() => {
-                known.set(slot, note.counter)
-                // this session uses another server than the last verified one, so all sessions are verified again
-                if (lent.get(connection) !== epoch) epoch = { server: "" }
-              }))
-          }),
+        )
+        const transaction = dialect.transactionOf(connection)
+        const counted = Effect.gen(function*() {
+          // if the transaction is known, so is the note: the counter is sent together with the commit
+          const rows = yield* transaction === null ? Effect.map(count, (found) => () => found) : issue(count)
+          const row = () => rows()?.[0]
+          const [name, counter] = transaction === null
+            ? [row()?.["name"], row()?.["counter"]]
+            : [transaction, (known.get(slot) ?? 0) + 1]
+          if (counter === undefined) return yield* commit(null)
+          yield* commit({ process, slot, counter: Number(counter), transaction: String(name) })
+          known.set(slot, Number(row()?.["counter"] ?? counter))
+          // this session uses another server than the last verified one, so all sessions are verified again
+          if (lent.get(connection) !== epoch) epoch = { server: "" }
+        })
+        return counted.pipe(
           Effect.onExit((exit) =>
             Effect.sync(() => {
               // the server may still lock the row of a failed commit: its slot is reused last, and never after an interruption

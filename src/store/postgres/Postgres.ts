@@ -153,7 +153,10 @@ const connected = (
       multiplexConcurrency: 1,
       startupParameters: sessionSettings
     })
-    const tracker = writes && tracked ? CommitTracker.make(dialect) : null
+    const transactions: SessionContext["transactions"] = new WeakMap()
+    const tracker = writes && tracked
+      ? CommitTracker.make({ ...dialect, transactionOf: (connection) => transactions.get(connection)?.() ?? null })
+      : null
     const shared: SessionContext = {
       pool,
       tracker,
@@ -163,6 +166,7 @@ const connected = (
       moment: 0,
       answered: new WeakMap(),
       suspectUntil: 0,
+      transactions,
       backends: new WeakMap()
     }
     yield* rejectSharedSessions(shared).pipe(Effect.mapError(toOpenError), withRetry("open"))

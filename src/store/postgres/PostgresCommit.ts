@@ -9,7 +9,7 @@ import { codeOf, isLost } from "./PostgresFault.ts"
 import { acquire, isOlderCopy, type SessionContext } from "./PostgresSession.ts"
 
 /** The commit tracker's SQL for PostgreSQL. */
-export const dialect: CommitTracker.Dialect = {
+export const dialect: Omit<CommitTracker.Dialect, "transactionOf"> = {
   ready: "SELECT 1 WHERE to_regclass('commit_counters') IS NOT NULL",
   wrote: "pg_current_xact_id_if_assigned() IS NOT NULL",
   transaction: "pg_current_xact_id_if_assigned()::text",

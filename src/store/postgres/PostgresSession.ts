@@ -15,9 +15,8 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
-import type { Acquirer } from "effect/sql/SqlConnection"
+import type { Acquirer, Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
-import { setTimeout } from "node:timers/promises"
 import type { Send, Step } from "../sql/Connection.ts"
 import * as Connections from "../sql/Connection.ts"
 import type { Health } from "../sql/Health.ts"
@@ -79,6 +78,8 @@ export interface SessionContext {
   readonly answered: WeakMap<PgConnection.PgConnection, number>
   /** A session whose last answer is not later than this moment is not used again. */
   suspectUntil: number
+  /** The id of the open transaction of a connection; null if it is not known. */
+  readonly transactions: WeakMap<Connection, () => string | null>
   /** By session: the id of its server process. */
   readonly backends: WeakMap<PgConnection.PgConnection, number>
 }
@@ -111,10 +112,16 @@ const cancelTimeout = Duration.seconds(3)
 const transactionEnded = (operation: string) =>
   sqlErrorOf(new Error(`the transaction had failed, so ${operation} rolled it back`), "not committed")
 
+/** A transaction has an id once it has locked a row. The commit tracker needs the id before the commit. */
+const transactionId: Step = { sql: "SELECT pg_current_xact_id_if_assigned()::text AS id", params: [] }
+
 /** Runs the steps of one transaction, or a single statement, on a session that no other fiber uses. */
-const sendTo = (shared: SessionContext, session: PgConnection.PgConnection): Send => {
-  const { answered, backends, health, limits, name, pool } = shared
+const sendTo = (shared: SessionContext, session: PgConnection.PgConnection) => {
+  const { answered, backends, health, limits, name, pool, tracker } = shared
   let isLost = false
+  let isOpen = false
+  /** Id of the open transaction; null until it is known. */
+  let transaction: string | null = null
 
   /** Asks the server to end the running statement, and does not use the session again. Its locks are then free. */
   const cancel = Effect.suspend(() => {
@@ -132,7 +139,8 @@ const sendTo = (shared: SessionContext, session: PgConnection.PgConnection): Sen
   const settle = (running: ReadonlyArray<Running>) =>
     Effect.suspend(() => {
       if (running.every((one) => one.pollUnsafe() !== undefined)) return Effect.void
-      const grace = Effect.promise(() => setTimeout(settleMillis))
+      // not virtual time: the server is real
+      const grace = Effect.callback<void>((resume) => void setTimeout(() => resume(Effect.void), settleMillis))
       return Effect.raceFirst(Fiber.awaitAll(running), grace).pipe(
         Effect.andThen(Effect.suspend(() => running.at(-1)?.pollUnsafe() === undefined ? cancel : Effect.void))
       )
@@ -176,15 +184,22 @@ const sendTo = (shared: SessionContext, session: PgConnection.PgConnection): Sen
     }
   )
 
-  return (steps, received) => {
+  const send: Send = (asked, receive) => {
     const running: Array<Running> = []
-    const [first] = steps
+    const first = asked[0]!.sql
+    isOpen ||= first.startsWith("BEGIN")
+    const asksForId = tracker !== null && isOpen && transaction === null && !isControl(asked.at(-1)!.sql)
+    const steps = asksForId ? [...asked, transactionId] : asked
+    let answers = 0
+    const received = (rows: Rows) => {
+      if (answers++ < asked.length) receive(rows)
+      else transaction = rows[0]?.["id"] as string | null
+    }
     // Without its BEGIN a statement that writes would be committed on its own. So it is sent once the transaction is open.
-    const isApart = steps.length > 1 && first!.sql.startsWith("BEGIN") &&
-      !steps.slice(1).every(({ sql }) => reads.test(sql))
+    const isApart = steps.length > 1 && first.startsWith("BEGIN") && !steps.slice(1).every(({ sql }) => reads.test(sql))
     const sent = isApart
       ? Effect.andThen(
-        pipeline([first!], running, received),
+        pipeline(steps.slice(0, 1), running, received),
         Effect.suspend(() => {
           running.length = 0
           return pipeline(steps.slice(1), running, received)
@@ -196,9 +211,10 @@ const sendTo = (shared: SessionContext, session: PgConnection.PgConnection): Sen
       // a session keeps its initial read-only setting and its server, so only a new session can write again
       Effect.tapError((error) => faultOf(error)?.kind === "readOnly" ? pool.invalidate(session) : Effect.void),
       // ending the session ends its transaction, so a failed rollback is not an error
-      Effect.catchIf(() => first?.sql === rollback, () => pool.invalidate(session))
+      Effect.catchIf(() => first === rollback, () => pool.invalidate(session))
     )
   }
+  return { send, transaction: () => transaction }
 }
 
 /**
@@ -244,7 +260,9 @@ export const acquire = (shared: SessionContext, kind: "transaction" | "single"):
     Effect.tapError(health.failed),
     Effect.flatMap((session) =>
       Effect.gen(function*() {
-        const connection = Connections[kind](sendTo(shared, session))
+        const { send, transaction } = sendTo(shared, session)
+        const connection = Connections[kind](send)
+        shared.transactions.set(connection, transaction)
         // this session may be connected to a different server than earlier sessions
         if (tracker !== null) {
           yield* Effect.tapError(tracker.verify(session, connection), (error) =>

@@ -22,12 +22,16 @@ export const cuttable = (database: string) =>
       const server = createServer((near) => {
         const far = connect({ host: target.hostname, port: Number(target.port || 5432), noDelay: true })
         const end = (socket: Socket) => () => socket.destroy()
-        near.on("error", end(far)).on("close", end(far))
+        let isDelivered = false
+        // the server runs all statements that it received: it would stop at the first answer that it cannot send
+        const close = () => isDelivered ? far.end() : far.destroy()
+        near.on("error", close).on("close", close)
         far.on("error", end(near)).on("close", end(near))
         far.pipe(near)
         near.on("data", (chunk) => {
           const isLast = cut !== null && chunk.includes(cut.containing ?? "") && ++sent === cut.nth
-          if (!isLast || cut?.delivered === true) far.write(chunk)
+          isDelivered = isLast && cut?.delivered === true
+          if (!isLast || isDelivered) far.write(chunk)
           if (!isLast) return
           cut?.meanwhile?.()
           cut = null

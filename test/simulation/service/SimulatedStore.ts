@@ -39,6 +39,7 @@ const dialect: CommitTracker.Dialect = {
   ready: "SELECT 1",
   wrote: "TRUE",
   transaction: "''",
+  transactionOf: () => "",
   server: "''",
   forget: "SELECT 1",
   renew: () => "SELECT 1"

@@ -20,6 +20,7 @@ import type { Source } from "../../../src/source/Source.ts"
 import type { ReleaseMode } from "../../../src/store/Records.ts"
 import * as Ports from "../../../src/store/sql/Ports.ts"
 import * as ExpectationTable from "../../../src/store/sql/stream/ExpectationTable.ts"
+import type * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { Owner } from "../../../src/store/State.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as MemoryStore from "../store/MemoryStore.ts"
@@ -183,6 +184,8 @@ export const scenario = <A>(
     readonly backfill?: "fill"
     /** If given, candidates are derived with this processing. */
     readonly derivedProcessing?: Processing.Processing
+    /** The database of the store; by default a new one in memory. */
+    readonly database?: ReturnType<typeof Sqlite.client>
   } = {}
 ): Effect.Effect<A, unknown> => {
   const api = Scripted.make()
@@ -190,7 +193,7 @@ export const scenario = <A>(
     Effect.provide(
       Layer.merge(
         Scripted.layer(api),
-        Layer.provideMerge(Ports.layer, MemoryStore.client())
+        Layer.provideMerge(Ports.layer, options.database ?? MemoryStore.client())
       )
     )
   )

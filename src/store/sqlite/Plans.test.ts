@@ -100,6 +100,20 @@ describe("statements of SQLite", () => {
     }
   )
 
+  test("that read a page and its candidates read no other records of the stream (I9)", function*({ sql, store }) {
+    yield* store.ensureStreams([stateOf(tags)])
+    const owner = yield* store.takeOwnership("capture")
+    const copies = [{ id: "c", parent: "a", textHash: "hash" }]
+    const queries = yield* queriesOf(store.transact(owner, tags, (tx) =>
+      Effect.all([
+        tx.read({ hashes: new Map([["a", "hash"]]), runId: 1 }),
+        tx.sources("ats.candidate", { changed: ["a"], copies, limit: 9 })
+      ])))
+    const details = yield* plansOf(sql, queries.filter(([query]) => /JOIN|derivations/.test(query)))
+    assert.isAbove(details.length, 20)
+    for (const detail of details) assert.notMatch(detail, /^SCAN (h|s|d|e|derivations)\b|\(stream=\?\)/)
+  })
+
   test(
     "count the live records of a stream without reading records; the count is right while the stream is erased",
     function*({ sql, store }) {

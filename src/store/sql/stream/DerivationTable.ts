@@ -1,6 +1,9 @@
 /**
  * Which derived record each record of a stream shows. A row may be outdated if no records were derived for a while: only the record's
  * content is reliable.
+ *
+ * Gotchas
+ * - SQLite joins the tables of a `CROSS JOIN` in their order. In another order it would read all records of the stream for each page.
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
@@ -38,7 +41,7 @@ export const make = (
       copies (parent, id, hash) AS (${copied}),
       touched (id, hash) AS (
         SELECT id, hash FROM copies
-        UNION SELECT derived_id, NULL FROM derivations
+        UNION ALL SELECT derived_id, NULL FROM derivations
         WHERE stream = ${stream} AND id ${among(sql, changed)}
           AND (id, derived_id) NOT IN (SELECT parent, id FROM copies))`
     const differs = sql.literal("(t.hash IS NULL OR h.text_hash IS DISTINCT FROM t.hash OR h.live = 0)")
@@ -47,8 +50,8 @@ export const make = (
     const published = yield* issue(sql<Row & StoredRow>`
       WITH ${touched}
       SELECT ${heads.columns("h")}, e.content, e.content_sum, e.redaction
-      FROM touched t JOIN heads h ON h.stream = ${derived} AND h.id = t.id
-      LEFT JOIN events e ON e.position = h.position AND ${differs}`)
+      FROM touched t CROSS JOIN heads h LEFT JOIN events e ON e.position = h.position AND ${differs}
+      WHERE h.stream = ${derived} AND h.id = t.id`)
     const others = yield* checked(
       yield* sql<SourceRow>`
         WITH ${touched}, ranked AS (
@@ -57,9 +60,9 @@ export const make = (
           FROM (
             SELECT DISTINCT t.id FROM touched t LEFT JOIN heads h ON h.stream = ${derived} AND h.id = t.id
             WHERE ${differs}) AS o
-          JOIN derivations d ON d.stream = ${stream} AND d.derived_id = o.id
-          JOIN heads s ON s.stream = ${stream} AND s.id = d.id
-          WHERE NOT (d.id ${among(sql, changed)}) AND (s.live = 0 OR s.position IS NOT NULL))
+          CROSS JOIN derivations d CROSS JOIN heads s
+          WHERE d.stream = ${stream} AND d.derived_id = o.id AND s.stream = ${stream} AND s.id = d.id
+            AND NOT (d.id ${among(sql, changed)}) AND (s.live = 0 OR s.position IS NOT NULL))
         SELECT r.derived_id, r.id, r.live, r.position, e.content, e.content_sum, e.redaction
         FROM ranked r LEFT JOIN events e ON e.position = r.position AND r.live = 1
         WHERE r.nth <= ${limit} ORDER BY r.derived_id, r.id`

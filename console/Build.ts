@@ -25,6 +25,14 @@ const licenseOf = (name: string): string => {
   return `${name} ${version} (${license})\n\n${text}\n`
 }
 
+/** The glossary of the documentation: words with their meaning. */
+const glossary = (): ReadonlyArray<readonly [words: string, meaning: string]> => {
+  const [, section = ""] = readFileSync(join(folder, "../docs/index.md"), "utf8").split("\n## Glossary\n")
+  return [...section.matchAll(/^\| ([^|]+) \| ([^|]+) \|$/gm)].slice(1).map((
+    [, words = "", meaning = ""]
+  ) => [words, meaning.replaceAll("`", "")])
+}
+
 /** Name → content of each file. */
 export const build = async (): Promise<ReadonlyMap<string, Uint8Array>> => {
   const { metafile, outputFiles } = await esbuild.build({
@@ -40,7 +48,8 @@ export const build = async (): Promise<ReadonlyMap<string, Uint8Array>> => {
     define: {
       "process.env.NODE_ENV": '"production"',
       MODEL_NAMES: JSON.stringify(modelNames),
-      TRANSITION_NAMES: JSON.stringify(transitionNames)
+      TRANSITION_NAMES: JSON.stringify(transitionNames),
+      GLOSSARY: JSON.stringify(glossary())
     },
     metafile: true,
     logLevel: "silent"

@@ -2,12 +2,13 @@
 import { type ComponentType, render } from "preact"
 import { useEffect } from "preact/hooks"
 import { isSignedIn, mayOperate, version } from "./Client.ts"
-import { plural, sentence, since, time } from "./Format.ts"
+import { number, plural, sentence, since, time } from "./Format.ts"
 import { clock, connection, isPaused, overview, problem, serverNow, start, togglePause } from "./Live.ts"
 import { AuditPage } from "./pages/Audit.tsx"
 import { DeadLetterPage, DeadLettersPage } from "./pages/DeadLetters.tsx"
 import { EventPage } from "./pages/Event.tsx"
 import { EventsPage } from "./pages/Events.tsx"
+import { GlossaryPage } from "./pages/Glossary.tsx"
 import { HoldPage, HoldsPage } from "./pages/Holds.tsx"
 import { IntegrationPage, IntegrationsPage } from "./pages/Integrations.tsx"
 import { OverviewPage } from "./pages/Overview.tsx"
@@ -37,7 +38,8 @@ const routes: ReadonlyArray<readonly [pattern: RegExp, page: Page]> = [
   [/^\/dead-letters$/, DeadLettersPage],
   [/^\/dead-letters\/([^/]+)$/, DeadLetterPage],
   [/^\/processes$/, ProcessesPage],
-  [/^\/audit$/, AuditPage]
+  [/^\/audit$/, AuditPage],
+  [/^\/glossary$/, GlossaryPage]
 ]
 
 /** Path, label, and the key that opens it after `g`. */
@@ -56,7 +58,9 @@ const links = [
 const NotFound: Page = () => (
   <>
     <Title text="Not found" />
-    <Empty>The console has no such page.</Empty>
+    <Empty>
+      The console has no page at <code>{address.value.pathname}</code>. <a href="/">To the overview</a>
+    </Empty>
   </>
 )
 
@@ -65,11 +69,12 @@ const isCurrent = (path: string): boolean => {
   return path === "/" ? pathname === "/" : pathname === path || pathname.startsWith(`${path}/`)
 }
 
+/** The number on the badge of a page: the items that the page lists first, or alone. */
 const counts = (path: string): number => {
-  const matters = overview.value?.matters ?? []
-  const kind = path === "/holds" ? "hold" : path === "/dead-letters" ? "dead_letters" : null
-  if (path === "/") return matters.filter(({ severity }) => severity === "act").length
-  return kind === null ? 0 : matters.filter((matter) => matter.kind === kind).length
+  const state = overview.value
+  if (state === null) return 0
+  if (path === "/") return state.matters.length + state.omitted
+  return path === "/holds" ? state.open_holds : path === "/dead-letters" ? state.dead_letters : 0
 }
 
 const Navigation = () => (
@@ -81,7 +86,7 @@ const Navigation = () => (
           <li key={path}>
             <a href={path} aria-current={isCurrent(path) ? "page" : undefined}>
               {label}
-              {count === 0 ? null : <span class="count" title={`${count} to look at`}>{count}</span>}
+              {count === 0 ? null : <span class="count" title={`${count} to look at`}>{number(count)}</span>}
             </a>
           </li>
         )
@@ -195,7 +200,8 @@ const Console = () => {
           </p>
           {mayOperate ? null : <p>Read only: the token allows no commands</p>}
           <p>
-            <a href="/docs" data-outside>API</a> · <a href="/console/licenses.txt" data-outside>Licenses</a>
+            <a href="/glossary">Words</a> · <a href="/docs" data-outside>API</a> ·{" "}
+            <a href="/console/licenses.txt" data-outside>Licenses</a>
           </p>
           {isSignedIn
             ? (

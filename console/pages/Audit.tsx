@@ -9,11 +9,59 @@ import { Loaded, type Page, useResource } from "../parts/Resource.tsx"
 import { type Column, Pager, Table } from "../parts/Table.tsx"
 import { limitOr, parameter, queryOf } from "../Router.ts"
 
+const deeds: Readonly<Record<string, string>> = {
+  "streams.poll": "Polled a stream",
+  "streams.sweep": "Started a sweep",
+  "streams.backfill": "Started a backfill",
+  "streams.rewind": "Rewound a stream",
+  "streams.audit": "Compared a stream with the API",
+  "streams.pause": "Paused a stream",
+  "streams.resume": "Resumed a stream, or tried it again",
+  "holds.approve": "Approved a hold",
+  "holds.reject": "Rejected a hold",
+  "holds.reveal": "Revealed records of a hold",
+  "events.reveal": "Revealed the values of an event",
+  "plugins.on": "Switched a plugin on",
+  "plugins.off": "Switched a plugin off",
+  "plugins.stop-writes": "Stopped all writes",
+  "plugins.resume-writes": "Resumed writes",
+  "plugins.try": "Tried a handler with an open circuit",
+  "plugins.replay": "Delivered events again",
+  "deadletters.redrive": "Sent dead letters again",
+  "deadletters.discard": "Discarded dead letters",
+  "deadletters.resolve": "Reported the outcome of a write",
+  "integrations.add": "Added an integration",
+  "integrations.remove": "Removed an integration",
+  "sessions.end": "Ended sessions",
+  forget: "Forgot a record",
+  "forget.allow": "Allowed a forgotten record again"
+}
+
+/** The mode of an approval is JSON. */
+const detailOf = ({ command, detail }: AuditEntryView): string => {
+  if (command !== "holds.approve" || !detail.startsWith("{")) return detail
+  const { origin, silent } = JSON.parse(detail) as { readonly origin: string | null; readonly silent: boolean }
+  return silent ? "nothing published" : origin === null ? "published as events" : "published as old records"
+}
+
 const commandColumns: ReadonlyArray<Column<AuditEntryView>> = [
   { title: "At (UTC)", cell: ({ at }) => <At at={at} /> },
-  { title: "Command", kind: "name", cell: ({ command }) => command },
-  { title: "Target", cell: ({ target }) => target },
-  { title: "Detail", cell: ({ detail }) => detail },
+  {
+    title: "Command",
+    kind: "name",
+    cell: ({ command }) => (
+      <>
+        {deeds[command] ?? command}
+        <p class="cause">{command}</p>
+      </>
+    )
+  },
+  {
+    title: "Target",
+    cell: ({ command, target }) =>
+      command.startsWith("holds.") ? <a href={`/holds/${target}`}>hold {target}</a> : target
+  },
+  { title: "Detail", cell: detailOf },
   { title: "Actor", cell: ({ actor }) => actor },
   { title: "Address", cell: ({ address }) => address ?? "–" }
 ]

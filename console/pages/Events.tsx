@@ -14,7 +14,7 @@ export const kindTones: Readonly<Record<ChangeView["kind"], Tone>> = {
   updated: "plain",
   deleted: "bad"
 }
-const names = ["integration", "model", "id", "kind", "transition"] as const
+const names = ["integration", "model", "id", "remote_id", "kind", "transition"] as const
 /** Pages that one search reads by itself. */
 const mostPages = 10
 
@@ -26,10 +26,10 @@ const columns: ReadonlyArray<Column<ChangeView>> = [
     kind: "name",
     cell: ({ detected_at, position }) => (
       <>
-        <a href={eventPath(position)}>{time(detected_at)}</a>
-        <p class="cause">
+        <a href={eventPath(position)}>{time(detected_at)}</a>{" "}
+        <span class="quiet">
           <Since at={detected_at} suffix=" ago" />
-        </p>
+        </span>
       </>
     )
   },
@@ -43,29 +43,29 @@ const columns: ReadonlyArray<Column<ChangeView>> = [
     )
   },
   {
+    title: "Stream",
+    cell: ({ integration, model }) => `${integration}/${model}`
+  },
+  {
     title: "Record",
-    cell: ({ integration, model, record, version }) => (
-      <>
-        {integration}/{model}
-        <p class="cause">
-          <code>{record}</code>, version {version}
-        </p>
-      </>
+    cell: ({ record, remote_id, version }) => (
+      <span title={remote_id === null ? undefined : `at the vendor: ${remote_id}`}>
+        <code>{record}</code>, version {version}
+      </span>
     )
   },
   {
     title: "Changed",
-    cell: ({ paths, transitions }) => (
-      <>
-        {transitions.map((name) => <Badge key={name} tone="good">{name}</Badge>)}
-        {paths.length === 0 ? null : (
-          <p class="cause">
-            {paths.slice(0, 4).join(", ")}
-            {paths.length > 4 ? ` and ${paths.length - 4} more` : ""}
-          </p>
-        )}
-      </>
-    )
+    cell: ({ paths, transitions }) =>
+      paths.length + transitions.length === 0 ? "" : (
+        <>
+          {transitions.map((name) => <Badge key={name} tone="good">{name}</Badge>)}{" "}
+          <span class="quiet" title={paths.join(", ")}>
+            {paths.slice(0, 2).join(", ")}
+            {paths.length > 2 ? ` and ${paths.length - 2} more` : ""}
+          </span>
+        </>
+      )
   },
   { title: "Caused by", cell: ({ cause }) => cause === null ? "" : cause.plugin }
 ]
@@ -73,6 +73,7 @@ const columns: ReadonlyArray<Column<ChangeView>> = [
 export const ChangeTable = ({ items }: { readonly items: ReadonlyArray<ChangeView> }) => (
   <Table
     label="Events"
+    isDense
     columns={columns}
     rows={items}
     keyOf={({ position }) => position}
@@ -139,6 +140,7 @@ export const EventsPage = () => {
       <Title text="Events" />
       <Filters>
         <TextFilter name="id" label="Id of a record" />
+        <TextFilter name="remote_id" label="Its id at the vendor" />
         <TextFilter name="integration" label="Integration" />
         <SelectFilter label="Model" name="model" options={MODEL_NAMES} />
         <SelectFilter label="Kind" name="kind" options={["created", "updated", "deleted"]} />

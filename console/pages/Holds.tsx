@@ -9,6 +9,7 @@ import type {
 } from "../../src/http/contract/HoldApi.ts"
 import { get, post, RequestError } from "../Client.ts"
 import { number, plural } from "../Format.ts"
+import { overview } from "../Live.ts"
 import { At, Badge, Empty, Fact, Facts, Failure, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
 import { Filters, SelectFilter } from "../parts/Filters.tsx"
@@ -43,6 +44,7 @@ export const HoldsPage = () => {
   return (
     <>
       <Title text="Holds" />
+      <p>{plural(overview.value?.open_holds ?? 0, "hold waits", "holds wait")} for a decision.</p>
       <Filters>
         <SelectFilter label="State" name="state" options={Object.keys(tones)} all="not approved" />
       </Filters>

@@ -54,7 +54,10 @@ const MatterRow = ({ matter }: { readonly matter: Matter }) => (
 )
 
 const Matters = ({ matters, omitted, streams }: OverviewView) => (
-  <Section id="attention" title="Needs attention">
+  <Section
+    id="attention"
+    title={matters.length === 0 ? "Needs attention" : `Needs attention: ${number(matters.length + omitted)}`}
+  >
     {matters.length === 0
       ? (
         <p class="calm">

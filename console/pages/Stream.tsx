@@ -5,7 +5,7 @@ import type { AuditView, CommandView, StreamView } from "../../src/http/contract
 import type { IdlePollsView, RunView, StreamDetailView, StreamRuns } from "../../src/http/contract/StreamDetailApi.ts"
 import { post } from "../Client.ts"
 import { duration, number, plural } from "../Format.ts"
-import { At, Badge, Empty, Fact, Facts, Scroll, Section, Since, Title } from "../parts/Basics.tsx"
+import { At, Badge, Empty, Fact, Facts, meaningOf, Scroll, Section, Since, Title } from "../parts/Basics.tsx"
 import { Command, type CommandProps } from "../parts/Command.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
 import { streamPath } from "../Router.ts"
@@ -91,7 +91,7 @@ const Runs = ({ idle, items }: StreamRuns) =>
             <th>Started</th>
             <th class="n">Took</th>
             {columns.map((name) => <th key={name} class="n">{name}</th>)}
-            <th>Balance of the records read</th>
+            <th title={meaningOf("balance")}>Balance of the records read</th>
           </tr>
         </thead>
         <tbody>

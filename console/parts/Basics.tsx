@@ -57,12 +57,21 @@ export const Failure = ({ error, retry }: { readonly error: RequestError; readon
   </div>
 )
 
+const meanings = new Map(GLOSSARY.flatMap(([words, meaning]) => words.split(", ").map((word) => [word, meaning])))
+
+/** The meaning of a heading that is a word of the glossary, such as `Stale records` or `Dead letters`. */
+export const meaningOf = (heading: string): string | undefined => {
+  const words = heading.toLowerCase().replace(/s$/, "")
+  return meanings.get(words) ?? meanings.get(heading.toLowerCase()) ??
+    meanings.get(words.replace(/ (record|of the).*$/, ""))
+}
+
 /** Terms with their values. */
 export const Facts = ({ children }: Children) => <dl class="facts">{children}</dl>
 
 export const Fact = ({ children, name }: Children & { readonly name: string }) => (
   <div>
-    <dt>{name}</dt>
+    <dt title={meaningOf(name)}>{name}</dt>
     <dd>{children}</dd>
   </div>
 )

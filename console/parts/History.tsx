@@ -87,7 +87,7 @@ const Plots = (history: History) => {
       format: number,
       lines: [
         line("late", "--warn", ({ late }) => late),
-        line("failing", "--good", ({ failing }) => failing),
+        line("failing", "--text", ({ failing }) => failing),
         line("blocked", "--bad", ({ blocked }) => blocked),
         line("holds", "--accent", ({ holds }) => holds)
       ]

@@ -19,6 +19,13 @@ export interface PlotProps {
 
 const height = 180
 
+/** Two ticks with the same text look like an error of the plot. */
+const withoutRepeated = (texts: ReadonlyArray<string>): Array<string> =>
+  texts.map((text, index) => text === texts[index - 1] ? "" : text)
+
+/** In UTC, as everywhere: `22:05` */
+const timeOfDay = (seconds: number): string => new Date(seconds * 1_000).toISOString().slice(11, 16)
+
 const colorOf = (element: Element, name: string): string => {
   // a custom property with light-dark() is resolved only where it is used
   const probe = document.createElement("i")
@@ -61,7 +68,11 @@ export const Plot = ({ description, format, lines, times }: PlotProps) => {
               value: (_: UPlot, value: number | null) => value === null ? "–" : format(value)
             }))
           ],
-          axes: [axis, { ...axis, size: 64, values: (_, values) => values.map(format) }]
+          axes: [{ ...axis, values: (_, values) => values.map(timeOfDay) }, {
+            ...axis,
+            size: 64,
+            values: (_, values) => withoutRepeated(values.map(format))
+          }]
         },
         data,
         element

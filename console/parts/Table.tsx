@@ -1,7 +1,7 @@
 /** The tables of all pages: their columns, their order, and the links to their other pages. */
 import type { ComponentChildren } from "preact"
 import { address, parameter, queryOf, setParameters } from "../Router.ts"
-import { Scroll } from "./Basics.tsx"
+import { meaningOf, Scroll } from "./Basics.tsx"
 
 export interface Column<A> {
   readonly title: string
@@ -18,6 +18,8 @@ interface TableProps<A> {
   readonly columns: ReadonlyArray<Column<A>>
   readonly rows: ReadonlyArray<A>
   readonly keyOf: (row: A) => string | number
+  /** Each row is one line on a wide screen. */
+  readonly isDense?: boolean
 }
 
 /** The heading of a column; a button if the rows can be sorted by it. */
@@ -29,6 +31,7 @@ function Heading<A>({ column: { direction = "descending", kind, order, title } }
       scope="col"
       class={kind === "number" ? "n" : ""}
       aria-sort={isSorted ? direction : undefined}
+      title={meaningOf(title)}
     >
       {order === undefined ?
         title :
@@ -53,10 +56,10 @@ function Cell<A>({ column: { cell, kind, title }, row }: { readonly column: Colu
 }
 
 /** On a phone each row is a list of its cells with their titles; the roles keep it a table for a screen reader. */
-export function Table<A>({ columns, keyOf, label, rows }: TableProps<A>) {
+export function Table<A>({ columns, isDense = false, keyOf, label, rows }: TableProps<A>) {
   return (
     <Scroll label={label}>
-      <table role="table" class="stacks">
+      <table role="table" class={isDense ? "stacks dense" : "stacks"}>
         <thead role="rowgroup">
           <tr role="row">{columns.map((column) => <Heading key={column.title} column={column} />)}</tr>
         </thead>

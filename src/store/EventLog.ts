@@ -35,6 +35,8 @@ export interface LogQuery extends LogFilter {
 export interface LogSearch extends LogFilter {
   /** Id of a record; then all its events are found, however old they are. */
   readonly id?: string | undefined
+  /** The vendor's id of a record. */
+  readonly remoteId?: string | undefined
   /** Events before this position; absent to start at the newest event. */
   readonly before?: number | undefined
   readonly limit: number

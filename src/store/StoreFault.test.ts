@@ -86,6 +86,14 @@ describe("faults of a store", () => {
     assert.strictEqual(new Set(faultKinds.map((each) => traitsOf(each).description)).size, faultKinds.length)
   })
 
+  it("a fault of SQLite names no tool or setting of PostgreSQL", () => {
+    const codes = Array.from({ length: 28 }, (_, code) => code + 1)
+    const kinds = new Set([...codes.flatMap((code) => ofResultCode(code) ?? []), "silent", "slow"] as const)
+    for (const kind of kinds) {
+      assert.notMatch(traitsOf(kind).remedy, /pg_|max_connections|default_transaction|sslmode/, kind)
+    }
+  })
+
   it("a server without a free connection is reported with the number of connections that a process uses", () => {
     assert.match(traitsOf("tooManyClients").remedy, new RegExp(`each process uses up to ${connectionsPerProcess}$`))
   })

@@ -3,6 +3,7 @@
  *
  * Invariants
  * 1. A fault names the store without its login, and quotes neither the database's message nor stored data   (I11)
+ * 2. A fault that SQLite can have names no tool or setting of PostgreSQL
  *
  * Gotchas
  * - `refused` concerns a single statement: the database works, so only the caller of that statement has a problem.
@@ -51,9 +52,7 @@ const traitsByKind = {
     ...transient,
     transient: false,
     description: "the database does not answer",
-    remedy:
-      "for a server, check its load, what its sessions wait for (pg_stat_activity), and the network or proxy in between; "
-      + "for a file, check its disk"
+    remedy: "check the load and the disk of the database, and for a server the network or proxy in between"
   },
   replaced: {
     ...write,
@@ -65,7 +64,7 @@ const traitsByKind = {
     ...response,
     settle: 60_000,
     description: "the database answers some statements too late",
-    remedy: "check the server's load, and what its sessions wait for (pg_stat_activity)"
+    remedy: "check the load and the disk of the database; docs/runbooks/RollcallStoreSlow.md lists the causes"
   },
   poolExhausted: {
     ...response,
@@ -114,7 +113,7 @@ const traitsByKind = {
     ...write,
     description: "the database is read-only",
     remedy:
-      "check that it is not a replica and that default_transaction_read_only is off, or that this user may write the file"
+      "check that this user may write it, and that a server is neither a replica nor set to read-only transactions"
   },
   full: { ...write, description: "the disk of the database is full", remedy: "free space on it" },
   disk: {

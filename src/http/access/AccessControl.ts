@@ -39,7 +39,7 @@ import {
   ownOriginOf,
   type Reachability
 } from "../request/RequestOrigin.ts"
-import { forms } from "../request/RouteNotFound.ts"
+import { forms, wantsPage } from "../request/RouteNotFound.ts"
 import { cookieFor, Sessions } from "./Sessions.ts"
 import { bearerOf, Tokens } from "./Tokens.ts"
 import { WrongTokens } from "./WrongTokens.ts"
@@ -135,9 +135,6 @@ const endWithProof = (
     HttpBody.stream(Stream.interruptWhen(body.stream, ended), body.contentType, body.contentLength)
   )
 }
-
-const wantsPage = ({ headers, method }: HttpServerRequest): boolean =>
-  method === "GET" && headers["accept"]?.includes("text/html") === true
 
 /** The sender of a request, and a later check whether its token or session is still valid. */
 interface Identity {

@@ -13,6 +13,7 @@ import * as Layer from "effect/Layer"
 import { version } from "../contract/Version.ts"
 import { CurrentCaller } from "../request/Caller.ts"
 import { assetNames, consolePaths } from "../request/ConsolePaths.ts"
+import * as RouteNotFound from "../request/RouteNotFound.ts"
 import { loadAssets } from "./ConsoleAssets.ts"
 
 const policy = [
@@ -28,7 +29,8 @@ const policy = [
   "trusted-types 'none'"
 ].join("; ")
 
-const page = Effect.gen(function*() {
+/** `status`: 404 for a path that is not one of the console's. */
+const page = Effect.fnUntraced(function*(status: 200 | 404) {
   const caller = yield* CurrentCaller
   const right = caller?.scope ?? "read"
   const session = caller?.authenticatedBy === "session"
@@ -45,7 +47,7 @@ const page = Effect.gen(function*() {
 <div id="console"><p>Loading…</p></div>
 <noscript><p>The console needs JavaScript. Without it, use the <code>rollcall</code> command or <a href="/docs">the API</a>.</p></noscript>
 `,
-    { contentType: "text/html; charset=utf-8", headers: { "content-security-policy": policy } }
+    { status, contentType: "text/html; charset=utf-8", headers: { "content-security-policy": policy } }
   )
 })
 
@@ -61,8 +63,15 @@ const asset = (name: (typeof assetNames)[number]) =>
     })
   })
 
+/** A path that no other route has. */
+const unknown = Effect.gen(function*() {
+  const request = yield* HttpServerRequest
+  return yield* RouteNotFound.wantsPage(request) && !RouteNotFound.isKnown(request) ? page(404) : RouteNotFound.respond
+})
+
 export const layer = Layer.mergeAll(
-  HttpRouter.add("GET", consolePaths[0], page),
-  ...consolePaths.slice(1).map((path) => HttpRouter.add("GET", path, page)),
+  HttpRouter.add("GET", "*", unknown),
+  HttpRouter.add("GET", consolePaths[0], page(200)),
+  ...consolePaths.slice(1).map((path) => HttpRouter.add("GET", path, page(200))),
   ...assetNames.map((name) => HttpRouter.add("GET", `/console/${name}`, asset(name)))
 )

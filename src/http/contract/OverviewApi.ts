@@ -82,6 +82,8 @@ export const OverviewView = Schema.Struct({
     late: Schema.Int
   }),
   integrations: Schema.Int,
+  open_holds: Schema.Int,
+  dead_letters: Schema.Int,
   records: Schema.Int.annotate({ description: "Published records that are not deleted" }),
   freshness: Schema.Struct({
     median_seconds: Schema.NullOr(Schema.Finite),

@@ -55,6 +55,7 @@ const viewOf = (identity: LogIdentity) => (entry: LogEntry): ChangeView => ({
   integration: entry.integration,
   model: entry.model,
   record: entry.id,
+  remote_id: entry.remoteId,
   version: entry.version,
   generation: entry.generation,
   kind: entry.kind,
@@ -163,27 +164,30 @@ const one = <A>(value: A | undefined): ReadonlyArray<A> | undefined => value ===
 export const layer = (publishes: boolean) =>
   HttpApiBuilder.group(Api, "changes", (handlers) =>
     handlers
-      .handle("search", ({ query: { before, id, integration, kind, limit = defaultLimit, model, transition } }) =>
-        Effect.gen(function*() {
-          const { identity, searchLog } = yield* Store
-          const { entries, next } = yield* searchLog({
-            id,
-            integrations: one(integration),
-            models: one(model),
-            kinds: one(kind),
-            transitions: one(transition),
-            before: before === undefined ? undefined : yield* positionOf(before),
-            limit,
-            positions: searchedPositions
-          })
-          return { items: entries.map(viewOf(identity)), next: next === null ? null : formatPosition(identity, next) }
-        }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+      .handle(
+        "search",
+        ({ query: { before, id, integration, kind, limit = defaultLimit, model, remote_id: remoteId, transition } }) =>
+          Effect.gen(function*() {
+            const { identity, searchLog } = yield* Store
+            const { entries, next } = yield* searchLog({
+              id,
+              remoteId,
+              integrations: one(integration),
+              models: one(model),
+              kinds: one(kind),
+              transitions: one(transition),
+              before: before === undefined ? undefined : yield* positionOf(before),
+              limit,
+              positions: searchedPositions
+            })
+            return { items: entries.map(viewOf(identity)), next: next === null ? null : formatPosition(identity, next) }
+          }).pipe(Effect.catchTag("StoreError", toStoreUnavailable))
+      )
       .handle(
         "path",
         ({ params: { position } }) => Effect.catchTag(pathOf(position, publishes), "StoreError", toStoreUnavailable)
       )
       .handle(
         "content",
-        ({ params: { position } }) =>
-          Effect.catchTag(reveal(position), "StoreError", toStoreUnavailable)
+        ({ params: { position } }) => Effect.catchTag(reveal(position), "StoreError", toStoreUnavailable)
       ))

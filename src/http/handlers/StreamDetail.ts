@@ -1,6 +1,7 @@
 /** One stream in detail: its state as a sentence, its request budget, and its runs with the reason why each ended. */
 import * as Duration from "effect/Duration"
 import { gapReasons, hasConsistentCounts } from "../../capture/commit/RunHistory.ts"
+import { elapsedText } from "../../domain/ElapsedText.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { BudgetUsage } from "../../source/RequestBudget.ts"
 import type { EndedRun, IdlePolls, Run } from "../../store/Run.ts"
@@ -12,7 +13,7 @@ const count = (number: number, noun: string, several = `${noun}s`): string =>
   `${number} ${number === 1 ? noun : several}`
 const minuteOf = (time: string | null): string =>
   time === null ? "an unknown time" : `${time.slice(0, 16).replace("T", " ")} UTC`
-const asText = (seconds: number): string => Duration.format(Duration.seconds(Math.max(1, Math.round(seconds))))
+const asText = (seconds: number): string => elapsedText(Math.max(1, seconds))
 
 const closed = (message: string): string => /[.)!?]$/.test(message) ? message : `${message}.`
 

@@ -39,7 +39,7 @@ describe("the last complete sweep of a stream", () => {
     assert.isNull(conditionOf({ ...view, sweep_age_seconds: 7_200 }, intervals(60)).lateSweep)
     assert.strictEqual(
       conditionOf({ ...view, sweep_age_seconds: 7_260 }, intervals(60)).lateSweep,
-      "The last complete sweep of greenhouse:acme/ats.tag ended 2h 1m ago, and its sweep interval is 1h: deletes and nested " +
+      "The last complete sweep of greenhouse:acme/ats.tag ended 2 h 1 min ago, and its sweep interval is 1 h: deletes and nested " +
         "changes may be found late."
     )
   })

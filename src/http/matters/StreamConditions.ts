@@ -5,7 +5,7 @@
  * 1. A stream whose freshness exceeds its target is `late`, whatever the reason, unless its state already says why: `blocked`, `paused`,
  *    `failing` or `backfilling`
  */
-import * as Duration from "effect/Duration"
+import { elapsedText } from "../../domain/ElapsedText.ts"
 import { isStreamModel, registry } from "../../domain/Model.ts"
 import type { IntegrationView } from "../contract/Api.ts"
 import type { streamStates } from "../contract/OverviewApi.ts"
@@ -55,12 +55,12 @@ const sweepLatenessOf = (
     ? null
     : age / Math.max(leastTarget, sweepIntervalsBehind * sweep_interval_seconds)
 
-const asText = (seconds: number): string => Duration.format(Duration.seconds(Math.round(seconds)))
-
 const lateSweepText = (stream: StreamView, { sweep_interval_seconds }: Intervals): string =>
   `The last complete sweep of ${stream.stream} ended ${
-    asText(stream.sweep_age_seconds ?? 0)
-  } ago, and its sweep interval is ${asText(sweep_interval_seconds)}: deletes and nested changes may be found late.`
+    elapsedText(stream.sweep_age_seconds ?? 0)
+  } ago, and its sweep interval is ${
+    elapsedText(sweep_interval_seconds)
+  }: deletes and nested changes may be found late.`
 
 const stateOf = (stream: StreamView, target: number): Condition["state"] => {
   if (stream.blocked !== null) return "blocked"

@@ -98,7 +98,8 @@ export const dataPath = (input: Input): ReadonlyArray<Step> => {
         ? "unused"
         : isStopped
         ? "stopped"
-        : oldest !== null && now.at - Date.parse(oldest) > deliveryPatience
+        : handlers.some(({ circuit_open }) => circuit_open !== null) ||
+            (oldest !== null && now.at - Date.parse(oldest) > deliveryPatience)
         ? "late"
         : "ok",
       rate: perSecond(input, ({ dispatched }) => dispatched),

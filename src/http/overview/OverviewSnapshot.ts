@@ -113,9 +113,14 @@ const countsOf = (rows: ReadonlyArray<StreamRow>): OverviewView["streams"] => {
   }
 }
 
-const sampleOf = ({ freshness, path, streams }: OverviewView, { at, overview, plugins }: Read): HistorySample => {
+const deadOf = ({ items }: PluginList): number =>
+  items.flatMap(({ handlers }) => handlers).reduce((sum, { dead }) => sum + dead, 0)
+
+const sampleOf = (
+  { dead_letters, freshness, open_holds, path, streams }: OverviewView,
+  { at, overview }: Read
+): HistorySample => {
   const { median_seconds: median, p95_seconds: p95, worst_seconds: worst } = freshness
-  const handlers = plugins.items.flatMap(({ handlers }) => handlers)
   return {
     at,
     ...median === null ? {} : { median },
@@ -124,11 +129,11 @@ const sampleOf = ({ freshness, path, streams }: OverviewView, { at, overview, pl
     events: overview.log.newestPosition,
     unpublished: path.find(({ step }) => step === "kafka")?.waiting ?? 0,
     deliveries: path.find(({ step }) => step === "handlers")?.waiting ?? 0,
-    deadLetters: handlers.reduce((sum, { dead }) => sum + dead, 0),
+    deadLetters: dead_letters,
     late: streams.late,
     blocked: streams.blocked,
     failing: streams.failing,
-    holds: overview.holds.length
+    holds: open_holds
   }
 }
 
@@ -187,6 +192,8 @@ export const make = ({ folder, publishes }: Options) => {
           unpublishedSince: oldestAt
         }),
         streams: countsOf(rows),
+        open_holds: holds.length,
+        dead_letters: deadOf(plugins),
         integrations: integrations.filter(({ state }) => state === "active").length,
         records: rows.reduce((sum, { records_live }) => sum + records_live, 0),
         freshness: freshnessOf(rows),

@@ -18,7 +18,8 @@ export const consolePaths = [
   "/dead-letters",
   "/dead-letters/:id",
   "/processes",
-  "/audit"
+  "/audit",
+  "/glossary"
 ] as const
 
 export const assetPaths = assetNames.map((name) => `/console/${name}` as const)

@@ -1,5 +1,6 @@
 /**
- * Names the route of a request, and answers requests that match no route: 405 if the path exists with another method, 404 otherwise.
+ * Names the route of a request, and answers requests that match no route: 405 if the path exists with another method, 404 otherwise. A
+ * browser that opens an unknown path gets a page (`console/ConsolePage.ts`).
  *
  * Gotchas
  * - HEAD is allowed wherever GET is: the router answers it without a body.
@@ -53,6 +54,13 @@ export const isRouteNotFound = (cause: Cause.Cause<unknown>): boolean =>
     Cause.isFailReason(reason) && reason.error instanceof HttpServerError &&
     reason.error.reason._tag === "RouteNotFound"
   )
+
+/** Whether a browser opens the path as a page. */
+export const wantsPage = ({ headers, method }: HttpServerRequest): boolean =>
+  method === "GET" && headers["accept"]?.includes("text/html") === true
+
+/** Whether the path is served with some method. */
+export const isKnown = ({ url }: HttpServerRequest): boolean => methodsOf(url).length > 0
 
 export const respond = Effect.gen(function*() {
   const { method, url } = yield* HttpServerRequest

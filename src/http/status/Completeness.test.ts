@@ -26,7 +26,7 @@ describe("why complete_to is behind", () => {
   it("is the overlap of the polls, and nothing before the backfill is complete", () => {
     assert.strictEqual(
       completenessText(live),
-      "moves with each complete poll, and stays 5m behind, because polls read back that far for changes that the API shows late"
+      "moves with each complete poll, and stays 5 min behind, because polls read back that far for changes that the API shows late"
     )
     assert.isNull(completenessText({ ...live, phase: "backfilling" }))
   })
@@ -34,7 +34,7 @@ describe("why complete_to is behind", () => {
   it("is a change that the API showed very late: then complete_to moves after a time that the text names (W15)", () => {
     assert.strictEqual(
       completenessText({ ...live, overlap: 346 * minute }),
-      "does not move, because the API showed a change so late that polls now read back 5h 46m; it moves again when the second poll " +
+      "does not move, because the API showed a change so late that polls now read back 5 h 46 min; it moves again when the second poll " +
         "after 2026-03-01 17:40Z is complete"
     )
   })

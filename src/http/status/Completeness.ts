@@ -1,12 +1,12 @@
 /** Why the `complete_to` of a stream is behind, and when it moves, as text. Pure. */
-import * as Duration from "effect/Duration"
+import { elapsedText } from "../../domain/ElapsedText.ts"
 import { completeTo, formatTime, movesAfter } from "../../domain/Watermark.ts"
 import type { StreamState } from "../../store/State.ts"
 
 /** Null if the stream has no `complete_to`. Times by the server's clock. */
 export const completenessText = (state: StreamState): string | null => {
   if (completeTo(state) === null) return null
-  const overlap = Duration.format(Duration.millis(Math.round(state.overlap / 1000) * 1000))
+  const overlap = elapsedText(state.overlap / 1000)
   const until = movesAfter(state)
   if (until === null) {
     return `moves with each complete poll, and stays ${overlap} behind, because polls read back that far for changes that the ` +

@@ -132,7 +132,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher, appended: Notifier) 
       ) SELECT position FROM past)`
   }
 
-  const searchLog = Effect.fnUntraced(function*({ before, id, limit, positions, ...query }: LogSearch) {
+  const searchLog = Effect.fnUntraced(function*({ before, id, limit, positions, remoteId, ...query }: LogSearch) {
     const { newest, pruned } = yield* counter
     const end = Math.min(before ?? newest + 1, newest + 1)
     const floor = id === undefined ? Math.max(pruned, end - 1 - positions) : pruned
@@ -140,6 +140,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher, appended: Notifier) 
       sql`position > ${floor}`,
       sql`position < ${end}`,
       ...id === undefined ? [] : [sql`position IN ${positionsOfRecord(id, query)}`],
+      ...remoteId === undefined ? [] : [sql`remote_id = ${remoteId}`],
       ...conditionsOf(query)
     ]
     const rows = yield* eventsAt(sql`IN (

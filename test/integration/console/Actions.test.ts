@@ -136,7 +136,9 @@ describe.skipIf(missing !== null)(
       await page.goto("/holds")
       await page.locator(".brand").click()
       await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor()
-      for (const [name, path] of [["API", "/docs"], ["Licenses", "/console/licenses.txt"]] as const) {
+      for (
+        const [name, path] of [["Words", "/glossary"], ["API", "/docs"], ["Licenses", "/console/licenses.txt"]] as const
+      ) {
         await page.getByRole("link", { name, exact: true }).click()
         await page.waitForURL(`**${path}`)
         await page.goBack()
@@ -221,6 +223,15 @@ describe.skipIf(missing !== null)(
       await page.getByLabel("Transition").selectOption("")
       await page.getByLabel("Id of a record").fill(installation.tags[9] ?? "")
       await page.getByLabel("Id of a record").press("Enter")
+      await page.getByText(/^1 event, back to the oldest/).waitFor()
+      const found = main.locator("tbody tr").first()
+      const vendor = /at the vendor: (\S+)/.exec(
+        await found.locator("[title^='at the vendor']").getAttribute("title") ?? ""
+      )
+      await page.getByLabel("Id of a record").fill("")
+      await page.getByLabel("Its id at the vendor").fill(vendor?.[1] ?? "")
+      await page.getByLabel("Its id at the vendor").press("Enter")
+      await page.waitForURL(/remote_id=/)
       await page.getByText(/^1 event, back to the oldest/).waitFor()
       await main.getByRole("link", { name: /^\d{4}-/ }).click()
       await click("Reveal values")

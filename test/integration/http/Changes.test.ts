@@ -45,6 +45,11 @@ describe("a search for changes", () => {
     assert.deepStrictEqual((yield* search("?transition=hired")).names, ["b1"])
     assert.deepStrictEqual((yield* search("?id=a")).names, ["a3", "a2", "a1"])
     assert.deepStrictEqual((yield* search("?id=a&integration=lever:acme")).names, [])
+    yield* write("c", "{}", { remoteId: "4000017" })
+    const ofVendor = yield* search("?remote_id=4000017")
+    assert.deepStrictEqual(ofVendor.names, ["c1"])
+    assert.include(ofVendor.text, '"remote_id":"4000017"')
+    assert.deepStrictEqual((yield* search("?remote_id=nothing")).names, [])
     assert.strictEqual((yield* search("?model=ats.tags")).status, 400)
   })
 

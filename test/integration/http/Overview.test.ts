@@ -76,7 +76,7 @@ describe("the overview", () => {
         wanted: 5,
         processes,
         paused_seconds: 40,
-        text: `${text} The API requested a pause: no request is sent for 40s.`
+        text: `${text} The API requested a pause: no request is sent for 40 s.`
       })
     }
   }, { usageOf: () => Effect.sync(() => usage) })

@@ -159,19 +159,20 @@ interface Written {
   /** Our clock, in ms. */
   readonly detectedAt?: number
   readonly transitions?: ReadonlyArray<string>
+  readonly remoteId?: string | null
 }
 
 const changeOf = (
   id: string,
   content: string | null,
   before: Head | undefined,
-  { detectedAt = 0, model = key.model, transitions = [] }: Written = {}
+  { detectedAt = 0, model = key.model, remoteId = null, transitions = [] }: Written = {}
 ): RecordWrite => {
   const version = (before?.version ?? 0) + 1
   const event: NewEvent = {
     eventId: `${id}-${version}-${model}`,
     id,
-    remoteId: null,
+    remoteId,
     generation: 1,
     version,
     kind: content === null ? "deleted" : before?.live === true ? "updated" : "created",

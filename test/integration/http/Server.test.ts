@@ -32,6 +32,18 @@ describe("the token", () => {
   }, { token: "letmein" })
 })
 
+describe("an unknown path", () => {
+  served("is a page of the console for a browser, and a problem for any other client", function*() {
+    const page = yield* ask("/nothing/here", { accept: "text/html,application/xhtml+xml" })
+    assert.strictEqual(page.status, 404)
+    assert.match(page.text, /^<!doctype html>/)
+    assert.include(page.text, 'data-right="operate"')
+    assert.strictEqual((yield* ask("/v1/holds/1/approve", { accept: "text/html" })).status, 405)
+    const { body, status } = yield* ask("/nothing/here")
+    assert.deepStrictEqual([status, body.type], [404, "urn:rollcall:problem:not-found"])
+  })
+})
+
 describe("readiness", () => {
   const ready = Effect.map(ask("/health/ready"), ({ body, status }) => ({
     status,

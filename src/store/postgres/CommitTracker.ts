@@ -71,6 +71,8 @@ export const make = (dialect: Dialect) => {
   /** The counter of the last known commit, by slot. */
   const known = new Map<number, number>()
   const free: Array<number> = []
+  /** Slots whose last commit failed: a commit whose outcome was not found may have raised the counter. */
+  const uncertain = new Set<number>()
   let slots = 0
   let isReady = false
   let renewedAt: number | null = null
@@ -143,7 +145,7 @@ export const make = (dialect: Dialect) => {
           [],
           undefined
         )
-        const transaction = dialect.transactionOf(connection)
+        const transaction = uncertain.has(slot) ? null : dialect.transactionOf(connection)
         const counted = Effect.gen(function*() {
           // if the transaction is known, so is the note: the counter is sent together with the commit
           const rows = yield* transaction === null ? Effect.map(count, (found) => () => found) : issue(count)
@@ -154,6 +156,7 @@ export const make = (dialect: Dialect) => {
           if (counter === undefined) return yield* commit(null)
           yield* commit({ process, slot, counter: Number(counter), transaction: String(name) })
           known.set(slot, Number(row()?.["counter"] ?? counter))
+          uncertain.delete(slot)
           // this session uses another server than the last verified one, so all sessions are verified again
           if (lent.get(connection) !== epoch) epoch = { server: "" }
         })
@@ -161,8 +164,9 @@ export const make = (dialect: Dialect) => {
           Effect.onExit((exit) =>
             Effect.sync(() => {
               // the server may still lock the row of a failed commit: its slot is reused last, and never after an interruption
-              if (Exit.isSuccess(exit)) free.push(slot)
-              else if (!Exit.hasInterrupts(exit)) free.unshift(slot)
+              if (Exit.isSuccess(exit)) return void free.push(slot)
+              uncertain.add(slot)
+              if (!Exit.hasInterrupts(exit)) free.unshift(slot)
             })
           )
         )

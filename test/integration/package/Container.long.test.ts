@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Yaml from "effect/encoding/Yaml"
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { afterAll, describe } from "vitest"
@@ -104,6 +104,21 @@ describe("the image", () => {
     assert.sameMembers([...new Set(copied)], allowed)
     // where the process looks for the built console
     assert.include(argumentsOf("COPY"), "--from=console /app/dist/console ./dist/console")
+  })
+
+  it("builds the console from the files that its first stage copies", () => {
+    const stage = instructions.slice(0, instructions.findLastIndex(([name]) => name === "FROM"))
+    const folder = mkdtempSync(join(tmpdir(), "rollcall-stage-"))
+    try {
+      for (const path of stage.flatMap(([name, text]) => name === "COPY" ? text.split(" ").slice(0, -1) : [])) {
+        cpSync(join(root, path), join(folder, path), { recursive: true })
+      }
+      symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
+      const { status, stderr } = spawnSync(process.execPath, ["build.ts", "console"], { cwd: folder, encoding: "utf8" })
+      assert.strictEqual(status, 0, stderr)
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
   })
 
   const healthCheck = (): ReadonlyArray<string> => {

@@ -218,6 +218,8 @@ export const sharedStoreSuite = (name: string, place: Place) =>
       yield* writer.ensureStreams([stateOf(tags)])
       const owner = yield* writer.takeOwnership("capture")
       const waiter = yield* Effect.forkChild(reader.awaitLog(0), { startImmediately: true })
+      // the reader's statements run in order, so the waiter has found the log empty
+      yield* reader.logRange
       yield* writer.transact(owner, tags, (tx) => tx.write([created("a")]))
       assert.isUndefined(waiter.pollUnsafe())
       yield* TestClock.adjust("1 second")

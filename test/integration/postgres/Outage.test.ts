@@ -85,7 +85,7 @@ const outages = [
   {
     what: "is read-only",
     cause: "the database is read-only",
-    remedy: "default_transaction_read_only",
+    remedy: "set to read-only transactions",
     ...altering("DATABASE", "SET default_transaction_read_only = on", "RESET default_transaction_read_only")
   },
   {

@@ -65,6 +65,7 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
           const relay = yield* startRelay(options)
           yield* relay.awaitPosition(120)
           yield* Topics.remove(topic)
+          yield* Topics.removed(topic)
           yield* append(30)
           const reason = yield* Effect.timeout(stopped(relay), "20 seconds")
           assert.include(reason.message, `topic ${topic} was deleted: the 120 events`)

@@ -45,7 +45,7 @@ describe("the check of sweeps", () => {
     Effect.gen(function*() {
       assert.isUndefined(sweepsDependency.problem)
       assert.isNull(yield* remarkOn(60))
-      assert.match((yield* remarkOn(60, 99_999)) ?? "", /^The last complete sweep of a:1\/ats.tag ended 1d .*late\.$/)
+      assert.match((yield* remarkOn(60, 99_999)) ?? "", /^The last complete sweep of a:1\/ats.tag ended 1 d .*late\.$/)
       assert.match((yield* remarkOn(99_999, 99_999)) ?? "", /2 streams are not swept in time\.$/)
     }))
 })

@@ -82,10 +82,14 @@ const show = clientCommand("show", {
       holdTable([hold]),
       ...decision === null
         ? []
-        : [`\ndecided at ${formatMinute(decision.at)} by ${decision.actor} from ${decision.address ?? "no address"}`],
-      ...patterns.map(({ records, what }, index) =>
-        oneLine(`${index === 0 ? "\n" : ""}  ${formatCount(records)} of ${formatCount(counted)} ${what}`)
-      ),
+        : [
+          "",
+          oneLine(
+            `decided at ${formatMinute(decision.at)} by ${decision.actor} from ${decision.address ?? "no address"}`
+          )
+        ],
+      ...patterns.length === 0 ? [] : [""],
+      ...patterns.map(({ records, what }) => `  ${formatCount(records)} of ${formatCount(counted)} ${oneLine(what)}`),
       ...(hold.paths.length > 0 ? [`\npaths that keep their published value: ${oneLine(hold.paths.join(", "))}`] : []),
       ...(shown.length > 0 ? [`\n${records}`] : []),
       ...(shown.length > 0 && rest > 0 ? [`and ${formatCount(rest)} more; --json lists all`] : [])

@@ -110,6 +110,7 @@ const commands: ReadonlyArray<string> = [
   "plugins show p",
   "plugins replay p h --dry-run",
   "deadletters list",
+  "deadletters causes",
   "deadletters show 1",
   "integrations list",
   "sessions list",

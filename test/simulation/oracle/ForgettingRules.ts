@@ -14,11 +14,13 @@ export const checkHidden = (
   report: ReportViolation
 ): void => {
   const { integration, model: own } = stream.table
+  // a change that waited when the command was given is still held or released; the removal comes later
+  const mayWait = (model: string, id: string) =>
+    stream.forgettings.stateOf({ integration, model, id }) === "erasing" &&
+    (model === candidateModel || stream.pending.has(id))
   for (const { event, model } of log) {
     const { after, id, kind } = event
-    // a change that waited when the command was given is still released; the removal comes later
-    const waited = stream.forgettings.stateOf({ integration, model, id }) === "erasing" &&
-      (model === candidateModel || stream.pending.has(id))
+    const waited = mayWait(model, id)
     if (isIn(forgotten, model, id) && kind !== "deleted" && !waited) {
       report("I11", `${kind} ${event.version} of ${id}, which is forgotten`)
     }
@@ -27,7 +29,7 @@ export const checkHidden = (
     }
   }
   for (const [id, row] of pending) {
-    if (row !== null && row.content !== null && isIn(forgotten, own, id)) {
+    if (row !== null && row.content !== null && isIn(forgotten, own, id) && !mayWait(own, id)) {
       report("I11", `${id} is ${row.status}, although it is forgotten`)
     }
   }

@@ -70,10 +70,11 @@ const valueOf = (schema: JsonSchema, name = ""): unknown => {
 
 /** The response to a request; undefined if there is no such path. */
 const bodyOf = (method: string, path: string): unknown => {
-  const found = Object.entries(paths).findLast(([template]) =>
+  const matching = Object.entries(paths).findLast(([template]) =>
     new RegExp(`^${template.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(path)
   )
-  const schema = found?.[1][method.toLowerCase()]?.responses["200"]?.content?.["application/json"]?.schema
+  const found = paths[path] ?? matching?.[1]
+  const schema = found?.[method.toLowerCase()]?.responses["200"]?.content?.["application/json"]?.schema
   return schema && valueOf(schema)
 }
 

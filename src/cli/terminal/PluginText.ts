@@ -193,7 +193,7 @@ export const causesText = (groups: ReadonlyArray<GroupView>): string =>
         formatMinute(newest_at)
       }: ` +
         `${refusal ?? reason}: ${message}`
-    ) + `\n  ${remedy}`
+    ) + `\n  ${oneLine(remedy)}`
   ).join("\n")
 
 export const planText = ({ circuits, count, parked, plan, shares, unknown }: PlanView): string =>

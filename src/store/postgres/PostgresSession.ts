@@ -147,10 +147,12 @@ const sendTo = (shared: SessionContext, session: PgConnection.PgConnection) => {
     })
 
   /** Ends a session whose statement timed out: behind a proxy that stopped answering, it would wait forever. */
-  const giveUp = Effect.fnUntraced(function*(begunAt: number) {
+  const giveUp = Effect.fnUntraced(function*(begunAt: number, commits: boolean) {
     // sessions that were idle during that time are probably dead too
     shared.suspectUntil = Math.max(shared.suspectUntil, begunAt)
-    yield* cancel
+    isLost = true
+    // a commit that waits for a synchronous replica would end that wait, and succeed without the replica
+    yield* commits ? pool.invalidate(session) : cancel
     return yield* timedOut(name)
   })
 
@@ -173,7 +175,10 @@ const sendTo = (shared: SessionContext, session: PgConnection.PgConnection) => {
         const begunAt = ++shared.moment
         const { command, rows } = yield* Fiber.join(one).pipe(
           Effect.mapError((error) => toSqlError(name, error)),
-          Effect.timeoutOrElse({ duration: mayBeLong ? limits.long : limits.statement, orElse: () => giveUp(begunAt) }),
+          Effect.timeoutOrElse({
+            duration: mayBeLong ? limits.long : limits.statement,
+            orElse: () => giveUp(begunAt, steps.at(-1)?.sql === "COMMIT")
+          }),
           (statement) => health.observe(statement, mayBeLong)
         )
         answered.set(session, ++shared.moment)

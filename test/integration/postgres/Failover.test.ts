@@ -1,6 +1,7 @@
-/** A running process when a replica is promoted at the address of its database: one that lacks commits, or one that lacks none. */
+/** A process while a replica is promoted at the address of its database, one that lacks commits or one that lacks none; and while it waits for a replica. */
 import { assert, it } from "@effect/vitest"
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -17,7 +18,7 @@ import * as MemorySink from "../../support/publish/MemorySink.ts"
 import { append } from "../publish/Log.ts"
 import { address } from "./Address.ts"
 import { cuttable } from "./Cut.ts"
-import { onServer } from "./Opened.ts"
+import { onServer, open as openedAt } from "./Opened.ts"
 import * as Server from "./Server.ts"
 
 const open = (url: string) =>
@@ -209,3 +210,31 @@ onServer("a replica promoted at the address of the database", () => {
       assert.deepStrictEqual((yield* store.readLog(all)).map(({ id }) => id), ["a", "r0"])
     }))
 }, Server.pairMissing)
+
+onServer("a commit that waits for a synchronous replica", () => {
+  it.live("has not succeeded before the replica has it, however long that takes", () =>
+    Effect.gen(function*() {
+      const url = yield* Server.startServer
+      const { store } = yield* openedAt(url, { limits: { statement: Duration.seconds(1) } })
+      yield* store.ensureStreams([stateOf(tags)])
+      const owner = yield* store.takeOwnership("capture")
+      const replicas = (names: string) =>
+        Effect.andThen(
+          Server.say(url, `ALTER SYSTEM SET synchronous_standby_names = '${names}'`),
+          Server.say(url, "SELECT pg_reload_conf()")
+        )
+      yield* replicas("absent")
+      const waiting = Effect.map(
+        Server.say(url, "SELECT count(*)::integer AS count FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
+        ({ rows: [row] }) => row?.["count"] === 1
+      )
+      const committing = yield* Effect.forkChild(store.transact(owner, tags, (tx) => tx.write([created("a")])))
+      yield* Effect.repeat(waiting, { until: (is) => is, schedule: Schedule.spaced("20 millis") })
+      // three times the time limit of the commit
+      yield* Effect.sleep("3 seconds")
+      assert.deepStrictEqual([committing.pollUnsafe(), yield* waiting], [undefined, true])
+      yield* replicas("")
+      yield* Fiber.join(committing)
+      assert.deepStrictEqual((yield* store.readLog(all)).map(({ id }) => id), ["a"])
+    }))
+}, Server.ownMissing)

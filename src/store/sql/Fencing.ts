@@ -74,23 +74,34 @@ export const make = (sql: SqlClient) => {
 
   const ownership = ({ scope }: Owner) =>
     sql<{ epoch: number }>`SELECT epoch FROM ownership WHERE scope = ${scope} ${locks.owned(scope)}`
-  const check = Effect.fnUntraced(function*(owner: Owner, [row]: ReadonlyArray<{ readonly epoch: number }>) {
-    if (Number(row?.epoch) !== owner.epoch) return yield* Effect.andThen(checkVersion(sql), fencedError(owner))
+  const compare = Effect.fnUntraced(function*(owner: Owner, [row]: ReadonlyArray<{ readonly epoch: number }>) {
+    if (Number(row?.epoch) !== owner.epoch) return yield* fencedError(owner)
   })
+  const check = (owner: Owner, rows: ReadonlyArray<{ readonly epoch: number }>) =>
+    Effect.tapError(compare(owner, rows), () => checkVersion(sql))
 
   /** Call first in a transaction: fails if `owner` is no longer the newest, and keeps it the newest until the commit. */
   const fence = (owner: Owner) =>
     ownership(owner).pipe(Effect.flatMap((rows) => check(owner, rows)), toStoreError("fence"))
 
-  /** Like `fence`, in one round trip with `reads`, which must not write: they run although the owner may be fenced. */
+  /**
+   * Like `fence`, in one round trip with `reads`, which must not write: they run although the owner may be fenced. After the error of a read
+   * PostgreSQL answers nothing more in the transaction. So the transaction needs `orIncompatible`, which checks the version once it has ended.
+   */
   const fenceWith = <A, E>(owner: Owner, reads: Effect.Effect<A, E>): Effect.Effect<A, E | StoreError> =>
     Effect.gen(function*() {
       const found = yield* issue(toStoreError("fence")(ownership(owner)))
       const read = yield* Effect.exit(reads)
       const rows = found()
-      if (rows !== null) yield* toStoreError("fence")(check(owner, rows))
+      if (rows !== null) yield* compare(owner, rows)
       return yield* read
     })
+
+  const orIncompatible = <A, E>(transaction: Effect.Effect<A, E>): Effect.Effect<A, E | StoreError> =>
+    Effect.tapError(
+      transaction,
+      (error) => error instanceof StoreError && error.reason._tag === "Fenced" ? checkVersion(sql) : Effect.void
+    )
 
   /**
    * The owners among `owners` that are no longer the newest. This locks nothing: the others may lose their scopes before the caller's
@@ -107,7 +118,7 @@ export const make = (sql: SqlClient) => {
     return owners.filter(({ epoch, scope }) => newest.get(scope) !== epoch)
   })
 
-  return { fence, fenceWith, replaced }
+  return { fence, fenceWith, orIncompatible, replaced }
 }
 
 export type Fencing = ReturnType<typeof make>

@@ -298,7 +298,11 @@ onServer("the store in PostgreSQL", () => {
       const writing = yield* midway(older.store, owner, tags, "a", Effect.sleep("300 millis"))
       const position = yield* Deferred.make<number>()
       yield* migrateFurther(
-        newer.store.logRange.pipe(Effect.tap(({ newest }) => Deferred.succeed(position, newest))),
+        newer.store.logRange.pipe(
+          Effect.tap(({ newest }) => Deferred.succeed(position, newest)),
+          // a column that each transaction of an owner reads
+          Effect.andThen(newer.sql`ALTER TABLE streams RENAME COLUMN state TO later`)
+        ),
         { stops: true }
       ).pipe(Effect.provideService(SqlClient, newer.sql))
       yield* Fiber.join(writing)

@@ -74,7 +74,7 @@ export const make = (
   sql: SqlClient,
   log: EventTable,
   cipher: ContentCipher,
-  { fence, fenceWith }: Fencing
+  { fence, fenceWith, orIncompatible }: Fencing
 ) => {
   const locks = Locks.make(sql)
   const is = isStream(sql)
@@ -228,6 +228,7 @@ export const make = (
       fenceWith(owner, open(key)).pipe(
         Effect.flatMap(body),
         sql.withTransaction,
+        orIncompatible,
         withRetry("transact")
       ),
     /**

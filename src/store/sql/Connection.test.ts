@@ -122,6 +122,16 @@ describe("a transaction", () => {
       assert.deepStrictEqual(sends, [["BEGIN", read], ["ROLLBACK"]])
     }))
 
+  it.effect("that has not begun goes on after a statement was interrupted, because each of its statements is on its own", () =>
+    Effect.gen(function*() {
+      const { sends, sql } = yield* database({ [read]: Effect.never })
+      const connection = yield* sql.reserve
+      const reading = yield* Effect.forkChild(connection.executeRaw(read, []), { startImmediately: true })
+      yield* Fiber.interrupt(reading)
+      assert.deepStrictEqual(yield* connection.executeRaw(lock, []), [{ of: lock }])
+      assert.deepStrictEqual(sends, [[read], [lock]])
+    }))
+
   it.effect("can fail in a part and commit the rest, although a statement of the part waited", () =>
     Effect.gen(function*() {
       const { sends, sql } = yield* database({ [insert]: locked })

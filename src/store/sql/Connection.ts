@@ -145,7 +145,7 @@ export const transaction = (send: Send): Connection => {
       const failed = waiting[done]
       const error = exit.cause.reasons.find(Cause.isFailReason)?.error
       // without an error it was interrupted
-      if (error === undefined || failed !== undefined) failure = error ?? interrupted()
+      if (state !== "before" && (error === undefined || failed !== undefined)) failure = error ?? interrupted()
       const operation = failed?.operation ?? null
       if (error !== undefined && operation !== null) operations.set(error, operation)
       return undefined

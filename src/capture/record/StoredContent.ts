@@ -41,11 +41,12 @@ export const withProcessing = (stream: StreamState, { applied, fingerprint, rule
 
 /**
  * Returns the processing with this fingerprint if the state lists it, else the current one. Only the rules of an earlier processing are known;
- * its registry entry and its key are taken from the current one. If one of these changed too, nothing matches.
+ * its registry entry, its key and the rules of its source are taken from the current one. If one of these changed too, hashes are equal only
+ * if the contents are.
  */
 export const earlierProcessings = (processing: Processing, { processings = [] }: StreamState) => {
   const others = processings.filter(({ fingerprint }) => fingerprint !== processing.fingerprint)
-  const earlier = new Map(others.map(processing.withRules).map((one) => [one.fingerprint, one]))
+  const earlier = new Map(others.map((known) => [known.fingerprint, processing.withRules(known)]))
   return (fingerprint: string): Processing => earlier.get(fingerprint) ?? processing
 }
 

@@ -184,6 +184,39 @@ describe("content that was stored before a rule was added", () => {
       }, { processing: plain }))
   }
 
+  it.effect("of a candidate is not published with its value if the rules of its applications change too, and back (V1)", () => {
+    const rulesOf = (remoteData: Processing.RemoteData, redact: Processing.ProcessingRules["redact"]) => {
+      const source = { remoteData: "carry", redact } as const
+      return {
+        processing: Processing.make("ats.application", { ...source, key: "k" }),
+        derivedProcessing: Processing.make("ats.candidate", { remoteData, redact: {}, key: "k", source })
+      }
+    }
+    const first = rulesOf("carry", {})
+    const later = rulesOf("track", { "/candidate/title": "drop" })
+    const row = (stage: string, changed: number) => ({
+      id: "a",
+      stage,
+      candidate: {
+        id: "c",
+        title: "secret",
+        remote_data: { a: 1 },
+        changed_at: new Date(start + changed).toISOString()
+      }
+    })
+    return scenario(function*(rig) {
+      yield* rig.backfill(row("1", 0))
+      yield* redactStored(
+        owning(rig.stream.owner),
+        ({ model }) => model === "ats.candidate" ? later.derivedProcessing : later.processing
+      )
+      assert.isNull(yield* find("secret"))
+      yield* rig.change(row("2", 1_000))
+      const events = yield* rig.events
+      assert.deepStrictEqual(events.map(({ id, kind }) => `${id} ${kind}`), ["a created", "c created", "a updated"])
+    }, first)
+  })
+
   it.effect("loses transitions whose path is redacted, and keeps the others", () =>
     scenario(function*(rig) {
       yield* rig.fill({ id: "a", outcome: "PENDING", current_stage_id: "1" })

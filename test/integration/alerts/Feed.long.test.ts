@@ -40,7 +40,10 @@ describe.skipIf(missing !== null)(`alerts on the feed${missing === null ? "" : `
       assert.strictEqual(one?.annotations["summary"], "Failing streams of ats.tag: 1")
       yield* sandbox.setFaults({ faults: [{ kind: "server_error", status: 500 }] })
       const [alert] = yield* prometheus.fires("RollcallFeedDown")
-      assert.match(alert?.annotations["summary"] ?? "", /^(66\.67|100)% of the streams are late, failing or blocked$/)
+      assert.match(
+        alert?.annotations["summary"] ?? "",
+        /^(66\.67|100)% of the streams that are not paused are late, failing or blocked$/
+      )
       yield* sandbox.setFaults({})
       yield* prometheus.clears("RollcallStreamsFailing", "RollcallFeedDown")
       yield* prometheus.quiet

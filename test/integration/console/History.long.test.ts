@@ -92,6 +92,7 @@ describe.skipIf(missing !== null)(`the past in the console${missing === null ? "
                 deadLetters: 5,
                 late: 1,
                 blocked: 1,
+                failing: 0,
                 holds: 0
               }
               add.run((minute - ago) % 1_440, (minute - ago) * 60_000, JSON.stringify(sample))

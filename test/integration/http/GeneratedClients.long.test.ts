@@ -59,6 +59,7 @@ print("approveHold", await POST("/v1/holds/{id}/approve", { params: { path: { id
 print("rejectHold", await POST("/v1/holds/{id}/reject", { params: { path: { id: 7 } } }))
 print("switchPluginOff", await POST("/v1/plugins/{plugin}/off", { params: plugin }))
 print("switchPluginOn", await POST("/v1/plugins/{plugin}/on", { params: plugin }))
+print("tryHandler", await POST("/v1/plugins/{plugin}/try", { params: { ...plugin, query: { handler: "ats.tag.created" } } }))
 print("stopWrites", await POST("/v1/plugins/writes/stop"))
 print("resumeWrites", await POST("/v1/plugins/writes/resume"))
 print("replayEvents", await POST("/v1/plugins/{plugin}/replay", { params: plugin, body: { handler: "ats.tag.created", dryRun: true } }))
@@ -95,7 +96,7 @@ from rollcall_client.api.events import list_events, list_records
 from rollcall_client.api.forgetting import allow_record, forget_record, get_forgetting_progress, plan_forgetting
 from rollcall_client.api.holds import approve_hold, reject_hold
 from rollcall_client.api.integrations import add_integration, remove_integration
-from rollcall_client.api.plugins import replay_events, resume_writes, stop_writes, switch_plugin_off, switch_plugin_on
+from rollcall_client.api.plugins import replay_events, resume_writes, stop_writes, switch_plugin_off, switch_plugin_on, try_handler
 from rollcall_client.api.sessions import end_all_sessions, end_session
 from rollcall_client.api.streams import audit_stream, command_stream, rewind_stream
 import rollcall_client.models as m
@@ -125,6 +126,7 @@ run("approveHold", approve_hold, 7, plan="p")
 run("rejectHold", reject_hold, 7)
 run("switchPluginOff", switch_plugin_off, "picky")
 run("switchPluginOn", switch_plugin_on, "picky")
+run("tryHandler", try_handler, "picky", handler="ats.tag.created")
 run("stopWrites", stop_writes)
 run("resumeWrites", resume_writes)
 run("replayEvents", replay_events, "picky", body=m.ReplayEventsBody(handler="ats.tag.created", dry_run=True))
@@ -162,6 +164,8 @@ const missing = /^404$/
 const answers: Readonly<Record<string, RegExp>> = {
   // they depend on whether the new stream was read already
   rewindStream: /^(200|409)$/,
+  // no circuit is open
+  tryHandler: /^409$/,
   auditStream: /^(200|502)$/,
   approveHold: missing,
   rejectHold: missing,

@@ -79,6 +79,19 @@ describe("the health of a store", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("keeps the cause of an outage if a connection is lost once meanwhile, and shows a loss that lasts", () => {
+    const { fails, health, layer, lines } = observed()
+    return Effect.gen(function*() {
+      yield* fails("readOnly")
+      yield* fails("lost")
+      assert.include((yield* health.outage)?.message, "read-only")
+      yield* TestClock.adjust("3 seconds")
+      yield* fails("lost")
+      assert.include((yield* health.outage)?.message, "was lost")
+      assert.deepStrictEqual(lines, [unavailable, stillUnavailable])
+    }).pipe(Effect.provide(layer))
+  })
+
   it.effect("does not count a connection that is lost and replaced as an outage", () => {
     const { answers, fails, health, layer, lines } = observed()
     return Effect.gen(function*() {

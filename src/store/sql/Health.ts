@@ -7,7 +7,8 @@
  * 2. An outage of writes is not over because reads succeed: it ends with a successful write
  *
  * Gotchas
- * - A connection that breaks and is replaced at once is not an outage. A fault that may pass during retries is an outage only if it lasts.
+ * - A connection that breaks and is replaced at once is not an outage. A fault that may pass during retries is an outage, or a further
+ *   cause of one, only if it lasts.
  * - Conflicts and rejected values prove that the store responds.
  */
 import * as Clock from "effect/Clock"
@@ -120,7 +121,7 @@ export const make = (store: string): Health["Service"] => {
     const before = transientFaults.get(fault.kind)
     const since = before === undefined || now - before.last > transientMemory ? now : before.since
     transientFaults.set(fault.kind, { since, last: now })
-    return outage === null && now - since < transientGrace ? Effect.void : begin(fault, since, now)
+    return now - since < transientGrace ? Effect.void : begin(fault, since, now)
   }
 
   const isOver = ({ lastSeen, written }: OutageState, now: number): boolean =>

@@ -2,7 +2,8 @@
  * One record as an API response showed it, ready to be compared with its published content.
  *
  * Gotchas
- * - The bytes are hashed for every row. The row is parsed, and its content processed, only if that hash differs from the stored hash. Different bytes may be the same content with different white space or property order.
+ * - The bytes are hashed for every row. The row is parsed, and its content processed, only if that hash differs from the stored hash.
+ *   Different bytes may be the same content with different white space or property order.
  * - Redaction may remove a field from the content, so the id and the timestamps are read from the raw record. The remote id, which is only
  *   published, is read from the content.
  * - A record is deleted if `remote_deleted_at` has a value, even one that is not a readable time. An empty text or `false` is treated as

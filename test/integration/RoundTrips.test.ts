@@ -1,10 +1,9 @@
 /**
- * The number of times that a poll and a transaction wait for the database: messages to the thread of SQLite, round trips to PostgreSQL. The numbers may
- * only fall.
+ * The number of times that a poll and a transaction wait for the database: messages to the thread of SQLite, round trips to
+ * PostgreSQL. The numbers may only fall.
  */
 import * as PgConnection from "@effect/sql-pg/PgConnection"
 import { assert, describe, it, vi } from "@effect/vitest"
-
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"

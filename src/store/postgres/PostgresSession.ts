@@ -115,7 +115,10 @@ const transactionEnded = (operation: string) =>
 /** A transaction has an id once it has locked a row. The commit tracker needs the id before the commit. */
 const transactionId: Step = { sql: "SELECT pg_current_xact_id_if_assigned()::text AS id", params: [] }
 
-/** Runs the steps of one transaction, or a single statement, on a session that no other fiber uses. */
+/**
+ * Runs the steps of one transaction, or a single statement. No other fiber uses the session, except on the connection that `effect/cluster`
+ * reserves for its locks: an interruption there may end the statement of another fiber.
+ */
 const sendTo = (shared: SessionContext, session: PgConnection.PgConnection) => {
   const { answered, backends, health, limits, name, pool, tracker } = shared
   let isLost = false

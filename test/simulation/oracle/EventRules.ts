@@ -74,7 +74,10 @@ const deletedState = (
   if (event.reason === "flagged" || event.reason === "unseen" || event.reason === "erased") {
     const shown = stream.newestDeletedState.get(event.id) ?? -1
     if (shown < 0) report("I7", "never shown as deleted")
-    else if (shown < previous.state && !isUndetectablyOld(stream, row, shown, previous.state)) {
+    else if (
+      shown < previous.state &&
+      !row.history.some(({ live }, state) => !live && isUndetectablyOld(stream, row, state, previous.state))
+    ) {
       report("I5", "an older deleted state after a newer state")
     }
     return Math.max(shown, previous.state)

@@ -4,6 +4,7 @@ import type { DeadLetterGroups } from "../../src/http/contract/DeadLetterViews.t
 import type { PluginList } from "../../src/http/contract/PluginApi.ts"
 import { post } from "../Client.ts"
 import { number, plural } from "../Format.ts"
+import { Attempts } from "../parts/Attempts.tsx"
 import { At, Badge, Empty, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
 import { TryNow } from "../parts/Circuit.tsx"
 import { Command } from "../parts/Command.tsx"
@@ -188,7 +189,7 @@ const integrationColumns = (
 const Failures = ({ plugin }: { readonly plugin: string }) => {
   const groups = useResource<DeadLetterGroups>(`/v1/deadletters/groups${queryOf({ plugin })}`)
   return (
-    <Section id="failures" title="Failures">
+    <Section id="dead" title="Dead letters">
       <Loaded resource={groups}>
         {(found) =>
           found.items.length === 0
@@ -229,6 +230,7 @@ export const PluginPage = ({ parameters: [name = ""] }: { readonly parameters: R
             <Section id="handlers" title="Handlers">
               <Handlers plugins={[plugin]} after={resource.reload} />
             </Section>
+            <Attempts plugin={name} />
             <Failures plugin={name} />
             <Section id="integrations" title="Integrations">
               {plugin.integrations.length === 0

@@ -205,3 +205,27 @@ export interface FailedAttempt {
   readonly failure: Failure
   readonly requests: ReadonlyArray<SentRequest>
 }
+
+// ---- counted attempts -----------------------------------------------------------------------------------------------
+
+/** Attempts are counted in steps of this many ms. */
+export const countedStep = 600_000
+/** How many steps are kept for each handler: those of a day. */
+export const countedSteps = 144
+
+/** A failure, with the integration in which it happened. */
+export interface CountedFailure extends Failure {
+  readonly integration: string
+}
+
+/** The attempts of a handler that ended in one step. */
+export interface AttemptCounts {
+  /** Start of the step; our clock, in ms. */
+  readonly at: number
+  readonly attempts: number
+  readonly failed: number
+  /** The deliveries that ended with success. A batch is one attempt for many deliveries. */
+  readonly settled: number
+  /** The last failure of the step; null if no attempt failed. */
+  readonly failure: CountedFailure | null
+}

@@ -217,4 +217,34 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         }
       }
     )
+
+    test(
+      "attempts are counted in the ten minutes in which they ended, for a day",
+      setup(["a"]),
+      function*({ deliveries, key }) {
+        const [step, day] = [600_000, 86_400_000]
+        const failure = { reason: "Transient", message: "first", refusal: null, faults: [], at: 5 } as const
+        const first = { ...failure, integration: "greenhouse:acme" }
+        const count = { key, at: 0, attempts: 3, failed: 1, settled: 2, failure: first }
+        const counts = (since = 0) =>
+          Effect.map(
+            deliveries.attemptCounts("p", since),
+            (some) =>
+              some.map((
+                { at, attempts, failed, failure, settled }
+              ) => [at, attempts, failed, settled, failure?.message])
+          )
+        yield* deliveries.addAttempts([count, { ...count, at: step, failure: null }])
+        yield* deliveries.addAttempts([{ ...count, attempts: 1, failed: 0, settled: 4, failure: null }])
+        assert.deepStrictEqual(yield* counts(), [[0, 4, 1, 6, "first"], [step, 3, 1, 2, undefined]])
+        assert.deepStrictEqual((yield* deliveries.attemptCounts("p", 0))[0]?.failure, first)
+        yield* deliveries.addAttempts([{ ...count, failure: { ...first, message: "last" } }])
+        assert.deepStrictEqual(yield* counts(), [[0, 7, 2, 8, "last"], [step, 3, 1, 2, undefined]])
+        assert.deepStrictEqual(yield* counts(1), [[step, 3, 1, 2, undefined]])
+        assert.deepStrictEqual(yield* deliveries.attemptCounts("other", 0), [])
+        // a day later the step of the day before is replaced, with its failure
+        yield* deliveries.addAttempts([{ ...count, at: day, failed: 0, failure: null }])
+        assert.deepStrictEqual(yield* counts(), [[step, 3, 1, 2, undefined], [day, 3, 0, 2, undefined]])
+      }
+    )
   })

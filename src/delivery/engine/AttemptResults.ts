@@ -7,6 +7,7 @@ import * as Metric from "effect/Metric"
 import type { Deliveries } from "../../store/Deliveries.ts"
 import type { Failure } from "../../store/Delivery.ts"
 import type * as Attempt from "../handler/Attempt.ts"
+import type { CountedAttempts } from "./CountedAttempts.ts"
 import type { EndedJobs } from "./EndedJobs.ts"
 import { deliveriesCounter, type HandlerQueue, type OwnedJob } from "./HandlerQueue.ts"
 import { outcomeOf } from "./Retry.ts"
@@ -20,13 +21,17 @@ const failedCounter = Metric.counter("rollcall_delivery_attempts_failed_total", 
 })
 
 export const make = (
-  deliveries: Pick<Deliveries["Service"], "deadLetters" | "setSwitch">,
+  { counted, deliveries }: {
+    readonly deliveries: Pick<Deliveries["Service"], "deadLetters" | "setSwitch">
+    readonly counted: CountedAttempts
+  },
   { finishJob, releaseQueue }: Pick<EndedJobs, "finishJob" | "releaseQueue">
 ) => {
   const succeed = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: OwnedJob, now: number) {
     const { events, members } = job
     handlerQueue.breaker.noteResult(null, now)
     yield* Metric.update(handlerQueue.metrics.settled, members.length)
+    counted.add(handlerQueue.key, now, members.length)
     for (const { detectedAt } of events) {
       yield* Metric.update(handlerQueue.metrics.delay, (now - detectedAt.getTime()) / 1000)
     }
@@ -78,6 +83,7 @@ export const make = (
     const labels = { plugin: plugin.name, handler: handler.name }
     const first = members[0]
     const number = first.claim
+    counted.add(handlerQueue.key, failure.at, 0, { ...failure, integration: first.integration })
     const next = outcomeOf(
       members,
       { number, startedAt, failure, requests: attempt.requests },

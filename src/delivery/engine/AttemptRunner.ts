@@ -32,6 +32,7 @@ import * as Job from "../handler/Job.ts"
 import type { Subscription } from "../handler/Subscription.ts"
 import * as AttemptResults from "./AttemptResults.ts"
 import type { BlockedIntegrations } from "./BlockedIntegrations.ts"
+import type { CountedAttempts } from "./CountedAttempts.ts"
 import * as CrashIsolation from "./CrashIsolation.ts"
 import type { OwnedShard } from "./DeliveryShards.ts"
 import type { EndedJobs } from "./EndedJobs.ts"
@@ -41,6 +42,7 @@ import type { Watchdog } from "./Watchdog.ts"
 
 export type Services = HandlerContext.Services & {
   readonly deliveries: Pick<Deliveries["Service"], "deadLetters" | "setSwitch">
+  readonly counted: CountedAttempts
 }
 
 /** The configurations of plugins in integrations, each decoded once. */
@@ -103,7 +105,7 @@ const makeBlocking = () => {
 export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs, blocked: BlockedIntegrations) => {
   const { configurationFor, unconfigured } = makeConfigurations()
   const blocking = makeBlocking()
-  const { fail, succeed } = AttemptResults.make(services.deliveries, ended)
+  const { fail, succeed } = AttemptResults.make(services, ended)
   const running = new Map<Attempt.Attempt, OwnedShard>()
 
   const run = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: OwnedJob) {

@@ -28,6 +28,7 @@ import type { ClaimResult } from "../../store/DeliveryClaims.ts"
 import * as Recovery from "../../store/Recovery.ts"
 import { Fenced, Store, StoreError } from "../../store/Store.ts"
 import * as IntegrationAccounts from "../handler/IntegrationAccounts.ts"
+import * as CountedAttempts from "./CountedAttempts.ts"
 import * as Dispatching from "./Dispatching.ts"
 import type { DeliveryStatus } from "./EngineStatus.ts"
 import * as EngineStatus from "./EngineStatus.ts"
@@ -87,9 +88,10 @@ const make = Effect.fnUntraced(function*(
     accounts: IntegrationAccounts.make(store, accounts),
     packageLocks: new Map()
   }
+  const counted = yield* CountedAttempts.make(deliveries)
   const eventCache = EventCache.make(store.identity, deliveries)
   const attempts = yield* Scope.make()
-  const worker = Worker.make({ ...services, deliveries }, eventCache, yield* Watchdog.make, attempts)
+  const worker = Worker.make({ ...services, deliveries, counted }, eventCache, yield* Watchdog.make, attempts)
   const scopes = OwnedScopes.make(
     { store, deliveries },
     eventCache,

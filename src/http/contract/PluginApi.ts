@@ -2,7 +2,7 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
-import { DryRunDelivery, PluginView } from "../../delivery/admin/PluginAdmin.ts"
+import { DryRunDelivery, failureFields, PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import { Conflict, NotFound, ReplayMalformed, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
 import { IdRanges, Model, words } from "./Schemas.ts"
@@ -110,6 +110,26 @@ export const ReplayView = Schema.Struct({
 })
 export type ReplayView = typeof ReplayView.Type
 
+const { message, reason, refusal } = failureFields
+
+export const AttemptsView = Schema.Struct({
+  as_of: Schema.String.annotate({ description: "RFC 3339, UTC" }),
+  step_seconds: Schema.Int.annotate({ description: "Time that one step counts" }),
+  handlers: Schema.Array(Schema.Struct({
+    handler: Schema.String,
+    steps: Schema.Array(Schema.Struct({
+      at: Schema.String.annotate({ description: "Start of the step" }),
+      attempts: Schema.Int,
+      failed: Schema.Int,
+      settled: Schema.Int.annotate({ description: "Deliveries that ended with success" })
+    })).annotate({ description: "The steps in which attempts ended, oldest first" }),
+    last_failure: Schema.NullOr(
+      Schema.Struct({ at: Schema.String, integration: Schema.String, reason, message, refusal })
+    ).annotate({ description: "Of these steps, even if the delivery was tried again since; null if no attempt failed" })
+  }))
+}).annotate({ identifier: "PluginAttempts" })
+export type AttemptsView = typeof AttemptsView.Type
+
 const plugin = { plugin: Schema.String }
 const switchEndpoint = { params: plugin, query: { integration: Schema.optionalKey(Schema.String) } } as const
 
@@ -128,6 +148,16 @@ export const plugins = HttpApiGroup.make("plugins").add(
     "getPlugin",
     "Get a plugin",
     "Returns a plugin: its handlers with their position, waiting deliveries and dead letters, and its switches."
+  )),
+  HttpApiEndpoint.get("attempts", "/v1/plugins/:plugin/attempts", {
+    params: plugin,
+    success: AttemptsView,
+    error: [NotFound, StoreUnavailable]
+  }).annotateMerge(words(
+    "getPluginAttempts",
+    "Count the attempts of a plugin in the last day",
+    "How many attempts of each handler ended and how many of them failed, in steps of ten minutes, with the last failure. An attempt is " +
+      "counted within ten seconds; a process that is killed loses the counts of its last ten seconds."
   )),
   HttpApiEndpoint.post("on", "/v1/plugins/:plugin/on", {
     ...switchEndpoint,

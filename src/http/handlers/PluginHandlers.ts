@@ -7,9 +7,10 @@ import { formatPosition } from "../../domain/ChangeEvent.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { Switch } from "../../store/DeadLetters.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
+import { type AttemptCounts, countedStep, countedSteps } from "../../store/Delivery.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
-import type { UnconfirmedList } from "../contract/PluginApi.ts"
+import type { AttemptsView, UnconfirmedList } from "../contract/PluginApi.ts"
 import { Conflict, type NotFound, ReplayMalformed, toNotFound, toNotFoundOrConflict } from "../contract/Problem.ts"
 import { toStoreUnavailable } from "../request/FailureResponses.ts"
 import { pluginList } from "../status/OverviewCache.ts"
@@ -63,6 +64,34 @@ const tryHandler = Effect.fnUntraced(function*(plugin: string, handler: string) 
   return yield* find(plugin)
 })
 
+const lastFailureOf = (counts: ReadonlyArray<AttemptCounts>): AttemptsView["handlers"][number]["last_failure"] => {
+  const failures = counts.flatMap(({ failure }) => failure === null ? [] : [failure])
+  const last = failures.toSorted((one, other) => one.at - other.at).at(-1)
+  if (last === undefined) return null
+  const { at, integration, message, reason, refusal } = last
+  return { at: formatTime(at), integration, reason, message, refusal }
+}
+
+const attempts = Effect.fnUntraced(function*(plugin: string) {
+  const { handlers } = yield* find(plugin)
+  const { attemptCounts } = yield* Deliveries
+  const now = yield* Clock.currentTimeMillis
+  const counts = yield* attemptCounts(plugin, now - countedStep * countedSteps)
+  const view: AttemptsView = {
+    as_of: formatTime(now),
+    step_seconds: countedStep / 1_000,
+    handlers: handlers.map(({ handler }) => {
+      const own = counts.filter((one) => one.handler === handler)
+      return {
+        handler,
+        steps: own.map(({ at, attempts, failed, settled }) => ({ at: formatTime(at), attempts, failed, settled })),
+        last_failure: lastFailureOf(own)
+      }
+    })
+  }
+  return view
+})
+
 /** L2: writes whose effect was never seen. */
 const unconfirmed = Effect.gen(function*() {
   const store = yield* Store
@@ -82,6 +111,11 @@ export const layer = HttpApiBuilder.group(Api, "plugins", (handlers) =>
     .handle("list", () => Effect.catchTag(pluginList, "StoreError", toStoreUnavailable))
     .handle("show", ({ params }) =>
       Effect.catchTags(find(params.plugin), {
+        PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)),
+        StoreError: toStoreUnavailable
+      }))
+    .handle("attempts", ({ params }) =>
+      Effect.catchTags(attempts(params.plugin), {
         PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)),
         StoreError: toStoreUnavailable
       }))

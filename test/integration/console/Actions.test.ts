@@ -358,6 +358,13 @@ describe.skipIf(missing !== null)(
       await show("/plugins/audience")
       await page.locator(".group", { hasText: "10 dead letters of audience (ats.tag.created)" }).waitFor()
       await page.getByText(/^One delivery is tried at/).waitFor()
+      const attempts = page.getByRole("region", { name: "Attempts, table" }).getByRole("row", {
+        name: /ats\.tag\.created/
+      })
+      await attempts.getByText("the list of the audience is closed").waitFor()
+      await page.getByText(/^Attempts per minute: \d+ in the last day, [1-9]\d* of them failed$/).waitFor({
+        state: "attached"
+      })
       await click("Send again")
       await page.getByRole("dialog").getByText(/They wait: the circuit of audience/).waitFor()
       await confirm("Send 10 dead letters again", /10 dead letters sent again, waiting: the circuit .* opens again at/)

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import * as TestClock from "effect/testing/TestClock"
 import { sizeOf } from "../../../src/domain/DeliveryProgress.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
@@ -91,6 +92,49 @@ describe("GET /v1/plugins", () => {
     const stopped = yield* ask("/v1/overview", { "cache-control": "no-cache" })
     assert.include(stopped.text, "An operator has stopped the writes of all plugins")
   }, { plugins: [picky()] })
+})
+
+describe("GET /v1/plugins/:plugin/attempts", () => {
+  served.virtual(
+    "counts the attempts of each handler and shows the last failure, also of a delivery that is tried again",
+    function*() {
+      yield* stream({ phase: "live" })
+      for (const id of ["a", "flaky"]) yield* write(id, "{}")
+      yield* delivered
+      yield* TestClock.adjust("10 seconds")
+      const path = "/v1/plugins/flaky/attempts"
+      const read = Effect.map(ask(path), ({ body }) => body)
+      const body = yield* Effect.repeat(read, { until: ({ handlers }) => handlers[0].steps.length > 0 })
+      const failed = { at: "1970-01-01T00:00:00.000Z", integration: "greenhouse:acme", refusal: null }
+      assert.deepStrictEqual(body, {
+        as_of: body.as_of,
+        step_seconds: 600,
+        handlers: [
+          {
+            handler: "ats.tag.created",
+            steps: [{ at: "1970-01-01T00:00:00.000Z", attempts: 2, failed: 1, settled: 1 }],
+            last_failure: { ...failed, reason: "Transient", message: "the receiver does not answer" }
+          },
+          { handler: "changes", steps: [], last_failure: null }
+        ]
+      })
+      assert.strictEqual((yield* ask("/v1/deadletters")).body.items.length, 0)
+      assert.strictEqual((yield* ask("/v1/plugins/other/attempts")).status, 404)
+    },
+    {
+      plugins: [
+        Plugin.make("flaky")
+          .on(
+            "ats.tag.created",
+            { retry: { first: "1 hour" } },
+            ({ recordId }) =>
+              recordId === "flaky" ? new Plugin.Transient({ message: "the receiver does not answer" }) : Effect.void
+          )
+          .on("ats.tag.updated", { as: "changes" }, () => Effect.void)
+          .with({ from: "oldest" })
+      ]
+    }
+  )
 })
 
 describe("switches", () => {

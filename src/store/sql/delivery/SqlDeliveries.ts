@@ -11,6 +11,7 @@ import * as Fencing from "../Fencing.ts"
 import { Signals } from "../Signals.ts"
 import { convertEach, withRetry, withRetryAfterRollback } from "../SqlRetry.ts"
 import * as ExpectationTable from "../stream/ExpectationTable.ts"
+import * as AttemptCountTable from "./AttemptCountTable.ts"
 import * as Attempts from "./Attempts.ts"
 import * as DeliveryCommands from "./DeliveryCommands.ts"
 import * as DeliveryQueries from "./DeliveryQueries.ts"
@@ -29,12 +30,14 @@ export const make = Effect.gen(function*() {
   const expectations = ExpectationTable.make(sql)
   const table = DeliveryTable.make(sql)
   const { batches, ...members } = DeliveryTable.makeBatches(sql)
+  const { addAttempts, attemptCounts } = AttemptCountTable.make(sql)
   const { settleAndClaim, ...attempts } = Attempts.make(sql, ownership, members, table)
 
   return {
     ...convertEach(withRetry, {
       ...HandlerTable.make(sql, ownership, table),
       ...attempts,
+      attemptCounts,
       batches,
       ...JournalTable.make(sql, cipher, ownership, expectations, members),
       ...DeliveryQueries.make(sql),
@@ -59,6 +62,9 @@ export const make = Effect.gen(function*() {
     settleAndClaim: (...args: Parameters<typeof settleAndClaim>) =>
       // after a lost connection, the claims may be committed, so the caller must check
       withRetryAfterRollback("settleAndClaim")(settleAndClaim(...args)),
+    // after a lost connection, the counts may be committed already
+    addAttempts: (...args: Parameters<typeof addAttempts>) =>
+      withRetryAfterRollback("addAttempts")(Effect.asVoid(addAttempts(...args))),
     /** Log rows at these positions, however old, in position order; erased rows are missing. */
     entries: log.at,
     /**

@@ -69,6 +69,17 @@ export const deliveries = Effect.gen(function*() {
     details text NOT NULL,
     PRIMARY KEY (delivery, number)
   )`
+  // at: start of the step; failure: JSON of its last failure
+  yield* sql`CREATE TABLE attempt_counts (
+    handler integer NOT NULL,
+    slot smallint NOT NULL,
+    at bigint NOT NULL,
+    attempts integer NOT NULL,
+    failed integer NOT NULL,
+    settled integer NOT NULL,
+    failure text,
+    PRIMARY KEY (handler, slot)
+  ) ${withoutRowid}`
   // the batch in which an event was last delivered to a handler
   yield* sql`CREATE TABLE batch_members (
     handler integer NOT NULL,

@@ -50,11 +50,11 @@ const noted = Effect.fnUntraced(function*(
 })
 
 describe("the audit of reads", () => {
-  it("covers the routes that the guide lists", () => {
+  it("covers the routes that the security page lists", () => {
     const shown = endpoints.filter(({ annotations }) => Context.get(annotations, Tag.ShowsRecords))
       .map(({ method, path }) => `\`${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}\``)
-    const guide = readFileSync(new URL("../../../docs/operating.md", import.meta.url), "utf8")
-    const [, list = ""] = /^Routes that show records: (.*?)\.$/ms.exec(guide) ?? []
+    const page = readFileSync(new URL("../../../docs/security.md", import.meta.url), "utf8")
+    const [, list = ""] = /^Routes that show records: (.*?)\.$/ms.exec(page) ?? []
     assert.sameMembers(list.split(/,\s+/), shown)
   })
 

@@ -4,7 +4,7 @@
  *
  * Gotchas
  * - If a fault of the API hides a record from the page it belongs to, the service has not missed it.
- * - A record that two uninterrupted passes of a backfill skipped may be missing until the next sweep, as docs/operating.md says.
+ * - A record that two uninterrupted passes of a backfill skipped may be missing until the next sweep, as docs/integrations.md says.
  *   The same holds for a record that moved past the cursor in one of two ways: another record left its place in the list without any
  *   visible sign, or a fault of the API hid the record itself while it moved.
  * - The process that ends a pass may differ from the one that read its last page.

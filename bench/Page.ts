@@ -10,16 +10,13 @@ const introduction = `# Benchmarks
 \`npm run bench\` measures what the service costs and writes this page. \`npm run bench -- --only first,unchanged --records 50000 --runs 3\`
 measures some sections; the others keep their results.
 
-Each section is measured in one run of the command: the service, and what it is compared with, in turn, with the same server, the same
-broker and the same load. So read the ratios, and processor time rather than rates: on a shared machine, times vary by a factor of two
-between runs, processor time by a fifth. A value is the median over the runs, and a ratio is computed within each run.
+**Read the ratios**, and processor time rather than rates: on a shared machine, times vary by a factor of two between runs, processor time by a
+fifth. A section measures the service and its contenders in turn, with the same servers and load. Values are medians over the runs; a ratio is
+computed within each run. Processor time and peak memory are those of the whole process, from its start, without the servers of the API, Kafka
+and PostgreSQL, which share the cores.
 
-CPU time and peak memory are those of the whole process: all of its threads, from its start. The servers of the API, of Kafka and of
-PostgreSQL are not counted, but share the cores.
-
-The *script* (\`bench/contenders/Script.ts\`) is a program such as an engineer writes in an afternoon: it reads the list, compares each
-record with the JSON of the last time and sends the differences to Kafka. It is faster than a correct program has to be: it loses
-changes, and it does not notice most deletes.
+The *script* (\`bench/contenders/Script.ts\`) is what an engineer writes in an afternoon: it compares each record with the JSON of the last time
+and sends the differences to Kafka. It loses changes, and does not notice most deletes.
 `
 
 const sectionLink = ({ title }: Section): string =>
@@ -85,8 +82,8 @@ publish them to Kafka takes ${hours("first", per100k("service"))} h, or ${
       hours("unchanged", per100k("service"))
     } h. 3,300 streams in which nothing changes, at one poll a minute, take ${
       formatted(share, 0)
-    } % of a vCPU all the time. A request to the API may cost more: a page has up
-to 250 records, so a sweep of a million records is 4,000 requests.`
+    } % of a vCPU all the time. A request to the API may cost more: a sweep of
+a million records is 4,000 requests.`
   ].join("\n\n") + "\n"
 }
 

@@ -38,7 +38,6 @@ An event takes ${shown("bytesPerEvent")} bytes on disk, a record ${
     } ms.`
   },
   explanation: `
-The store without the rest of the service: one process on a PostgreSQL server of its own with default settings, which waits for the disk at
-each commit. Each event has 2.4 KB that cannot be compressed. Transactions that add events wait for each other, because they
-number the events: ten at once are hardly faster than one.`
+The store alone: one process on a PostgreSQL server with default settings, which waits for the disk at each commit. An event has 2.4 KB that
+cannot be compressed. Transactions that add events wait for each other, because they number the events.`
 }

@@ -57,6 +57,5 @@ export const events: Section = {
       column("peak memory, MB", "peakMegabytes")
     ]),
   explanation: `
-One client reads the log of ${"`created`"} events of 3 KB page by page from a SQLite file, while nothing else happens. The client does not parse the
-events. The start of the process counts only in the memory.`
+One client reads ${"`created`"} events of 3 KB page by page from a SQLite file, and does not parse them. The start of the process counts only in the memory.`
 }

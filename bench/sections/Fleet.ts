@@ -66,9 +66,8 @@ export const fleet: Section = {
       column("peak memory of all, MB", "peakMegabytes")
     ]),
   explanation: `
-The first read of ${integrations} integrations without Kafka. The table shows what it costs to divide the work, not how much faster it becomes:
-the processes, the origin and PostgreSQL share two cores. The processor time is the sum of all processes, each with its start. A shard that moves
-to a process that has just started continues after its last committed page, and a page that was read but not committed is read again. Most of the additional
-requests have another reason: a list whose pages two processes have read is read once more, from its first page to its last
-([why](decisions/completeness.md)). With lists that are read in seconds, the number depends on how far apart the processes start.`
+The first read of ${integrations} integrations without Kafka. The table shows what it costs to divide the work, not how much faster it becomes, because
+all programs share two cores. The processor time is the sum of all processes, each with its start. Most additional requests are those of lists
+whose pages two processes have read: such a list is read once more ([why](decisions/completeness.md)). Their number depends on how far apart the
+processes start.`
 }

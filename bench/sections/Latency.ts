@@ -27,8 +27,7 @@ export const latency: Section = {
     ])
   },
   explanation: `
-From the moment when the API shows a change until a consumer that reads only committed messages has it; the stream is polled every
-second, so a change waits for half a second on average, even if everything else took no time. All changes arrived, except those that the next change of the same record replaced before a poll
-read them. This is the only section whose result
-is a time: other work on the machine is included.`
+From the moment when the API shows a change until a consumer of committed messages has it. The stream is polled every second, so half a second is
+the wait for the poll. All changes arrived, except those that a poll never saw, because the next change of the record replaced them. The times
+include other work on the machine.`
 }

@@ -103,6 +103,6 @@ export const postgres: Section = {
     ]),
   explanation: `
 As in [First read](#first-read), on one PostgreSQL server that waits for the disk at each commit. The script reads and writes its snapshots with
-two statements per page. The processor time of the server does not count. A proxy (\`bench/PostgresProxy.ts\`) counts the round trips of the transaction of a page of ${pageSize},
+two statements per page. A proxy (\`bench/PostgresProxy.ts\`) counts the round trips of the transaction of a page of ${pageSize},
 and delays what the service sends by ${delayMillis} ms while ${pageSize} records of each page are changed.`
 }

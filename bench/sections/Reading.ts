@@ -245,7 +245,8 @@ export const first: Section = {
   table: (runs) => rowsTable(runs, "", names, fullReadColumns),
   explanation: `
 All applications of one list (1.8 to 3.3 KB, median 2.4) are new, on a SQLite file. With Kafka, a contender is done when its topic has all
-events. In the default configuration a candidate is derived from each application, and has an event of its own. Seconds count from the first request, so a start does not count in the rates, but its processor time counts.`
+events. By default a candidate is derived from each application, with an event of its own. Rates count from the first request; processor time
+includes the start.`
 }
 
 export const unchanged: Section = {
@@ -264,8 +265,8 @@ export const unchanged: Section = {
   ],
   table: (runs) => rowsTable(runs, "", names, fullReadColumns),
   explanation: `
-The same list again, without a change: the script starts again and reads everything, the service runs a sweep on command. The processor
-time of the script includes its start (0.2 s). The peak of the service includes that of its first read.`
+The same list again: the script starts and reads everything, which includes its start (0.2 s); the service runs a sweep. The peak of the
+service includes that of its first read.`
 }
 
 export const changes: Section = {
@@ -284,7 +285,6 @@ export const changes: Section = {
     ]),
   explanation: `
 1 % of the records is updated, 0.1 % is deleted, and a renamed job changes 0.1 % silently: their \`changed_at\` stays, so \`updated_after\`
-does not show them. Seconds count from the command that starts a poll (for the script, from its first request) until the relay has
-published the last change. The service finds the silent changes because it reads the records that repeat the renamed job; the script
-cannot find them.`
+does not show them. Seconds count from the command that starts a poll, or the first request of the script, until the last change is published.
+The service finds the silent changes because it reads the records that repeat the renamed job; the script cannot find them.`
 }

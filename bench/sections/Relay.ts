@@ -109,7 +109,6 @@ export const relay: Section = {
       cpuRatioColumn("bare_platformatic", "the faster producer")
     ]),
   explanation: `
-The service drains a log that a first read filled, and reads nothing meanwhile. It is measured from the position after its first transaction,
-so the start of the process and the loading of the driver do not count. The bare producers have the same messages in memory, already
-encoded, and send them in transactions of the same 500, with the encoding of their library.`
+The service drains a log that a first read filled, and reads nothing meanwhile. The start of the process and the driver does not count. The bare
+producers have the same messages in memory, already encoded, and send them in transactions of the same 500.`
 }

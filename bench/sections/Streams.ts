@@ -183,7 +183,7 @@ export const streams: Section = {
   ],
   table: show,
   explanation: `
-A SQLite store with lists of ${recordsOfEach} records, eleven for each integration; nothing changes. The start is that of a process whose streams were all read
+A SQLite store with lists of ${recordsOfEach} records, eleven for each integration; nothing changes. At the start all streams were read
 before, and are due. The share of a core is measured afterwards, over two polls of each stream. The last rows are the longest time in which \`/health/live\` does not answer
 while the other request is answered.`
 }

@@ -97,7 +97,7 @@ export const takeover: Section = {
       ])
     ),
   explanation: `
-${processes} processes on one PostgreSQL database poll ${integrations} integrations every two seconds. One of them ends, and the two others take its shards; then another process starts in
-its place. The time runs from the signal until the table of owners names a living process for each of the ${shardCount} shards, looked at every ${lookEvery} ms. Shares are
-fair when no process has more than ${most} shards, which is an even share plus 20 %. The times include other work on the machine.`
+${processes} processes on one PostgreSQL database poll ${integrations} integrations every two seconds. One of them ends, the two others take its shards, and another
+process starts in its place. The time runs from the signal until each of the ${shardCount} shards has a living owner, looked at every ${lookEvery} ms. Shares are
+fair when no process has more than ${most} shards, an even share plus 20 %. The times include other work on the machine.`
 }

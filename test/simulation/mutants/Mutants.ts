@@ -273,6 +273,10 @@ export const mutants: ReadonlyArray<Mutant> = [
     'own.has("") ? [""] : withStamps(own, event.changes)',
     'own.has("") ? [""] : event.changes.map(({ path }) => path)'
   ]),
+  mutant("undeclared-write", "a write that a plugin does not declare is not sent", [
+    "needs?.writes?.includes(write) !== true",
+    "needs?.writes?.includes(write) !== true && write.length < 0"
+  ]),
   mutant("no-intent", "a write is recorded before it is sent", [
     "      if (known === undefined) {\n",
     "      if (known === undefined && now < 0) {\n"

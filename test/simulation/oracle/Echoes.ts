@@ -24,7 +24,8 @@ interface Write extends WriteEffect {
 }
 
 const authors = { addTag: "adder", removeTag: "remover" } as const
-const authorOf = ({ email, write }: WriteEffect): string =>
+/** Undefined if no plugin declares the write. */
+const authorOf = ({ email, write }: WriteEffect): string | undefined =>
   email === null ? authors[write as keyof typeof authors] : email.endsWith(introduced) ? "introducer" : "referrer"
 const tagPath = `/candidate/tags/t-${tag}`
 
@@ -41,7 +42,11 @@ export class Echoes {
   writeTookEffect(effect: WriteEffect): ReadonlyArray<string> {
     const doubled = effect.email !== null && this.#writes.some(({ email }) => email === effect.email)
     this.#writes.push({ ...effect, sweeps: this.#sweeps.get(effect.integration) ?? 0, shown: new Set() })
-    return doubled ? [`${effect.email} was referred twice`] : []
+    return doubled
+      ? [`${effect.email} was referred twice`]
+      : authorOf(effect) === undefined
+      ? [`${effect.write} was sent, but no plugin declares it`]
+      : []
   }
 
   /** Called when a sweep of the integration's applications is complete. */

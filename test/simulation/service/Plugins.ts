@@ -27,13 +27,15 @@ const adder = Plugin.make("adder", { needs: { writes: ["addTag"] } }).on(
     })
 )
 
+/** It also tries a write that it does not declare. */
 const remover = Plugin.make("remover", { needs: { writes: ["removeTag"] } }).on(
   "ats.application.updated",
   {},
-  ({ after: { candidate } }) =>
+  ({ after: { candidate }, recordId }) =>
     Effect.gen(function*() {
-      if (candidate?.id == null || !isTagged(candidate)) return
       const api = yield* Api.Api
+      yield* Effect.ignore(api.addResultLink(recordId, { label: "Tags", url: "https://tags.example" }))
+      if (candidate?.id == null || !isTagged(candidate)) return
       yield* api.removeTag(candidate.id, { tag: { name: tag } })
     })
 )

@@ -23,7 +23,7 @@ import type { World } from "./World.ts"
 export interface WriteEffect {
   readonly integration: string
   readonly write: WriteName
-  /** Id of the tagged candidate, or of the created application. */
+  /** Id of the tagged candidate, of the created application, or of the application with a new link. */
   readonly id: string
   /** Of a created application. */
   readonly email: string | null
@@ -161,7 +161,8 @@ export class PluginWrites {
   /** Null if no record is suitable. */
   #effect(integration: string, write: WriteName, params: object, body: object): object | null {
     const now = this.#time.now
-    const { candidate_id: id = "", job_id = "" } = params as {
+    const { application_id = "", candidate_id: id = "", job_id = "" } = params as {
+      readonly application_id?: string
       readonly candidate_id?: string
       readonly job_id?: string
     }
@@ -171,6 +172,10 @@ export class PluginWrites {
       const record = this.#world.applyFor(integration, job_id, candidate.first_name, email, now)
       this.onEffect({ integration, write, id: String(record["id"]), email })
       return record
+    }
+    if (write === "addResultLink") {
+      this.onEffect({ integration, write, id: application_id, email: null })
+      return {}
     }
     if (tag === undefined || !this.#world.tag(integration, id, tag.name, write === "addTag", now)) return null
     this.onEffect({ integration, write, id, email: null })

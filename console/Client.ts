@@ -5,14 +5,23 @@ export const mayOperate = document.body.dataset["right"] === "operate"
 export const isSignedIn = document.body.dataset["session"] === "true"
 export const version = document.body.dataset["version"] ?? ""
 
+/** A fault of one part of a request. */
+export interface Fault {
+  readonly where: string
+  readonly message: string
+  readonly hint: string
+}
+
 /** A refused request: what happened, and what to do. */
 export class RequestError extends Error {
   readonly status: number
   readonly hint: string | null
-  constructor(status: number, message: string, hint: string | null) {
+  readonly faults: ReadonlyArray<Fault>
+  constructor(status: number, message: string, hint: string | null, faults: ReadonlyArray<Fault> = []) {
     super(message)
     this.status = status
     this.hint = hint
+    this.faults = faults
   }
 }
 
@@ -35,11 +44,14 @@ export const signIn = (): void => {
 }
 
 const failure = async (response: Response): Promise<RequestError> => {
-  const problem = await response.json().catch(() => null) as { detail?: string; hint?: string } | null
+  const problem = await response.json().catch(() => null) as
+    | { detail?: string; hint?: string; faults?: ReadonlyArray<Fault> }
+    | null
   return new RequestError(
     response.status,
     problem?.detail ?? `the server answered with status ${response.status}`,
-    problem?.hint ?? null
+    problem?.hint ?? null,
+    problem?.faults
   )
 }
 

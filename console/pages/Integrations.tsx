@@ -6,6 +6,7 @@ import { duration, number, plural } from "../Format.ts"
 import { Badge, Empty, Fact, Facts, Section, Title } from "../parts/Basics.tsx"
 import { Command, type CommandProps } from "../parts/Command.tsx"
 import { Filters, Search } from "../parts/Filters.tsx"
+import { AddIntegration, IntegrationCommands } from "../parts/IntegrationCommands.tsx"
 import { Loaded, type Page, useResource } from "../parts/Resource.tsx"
 import { type Column, Table } from "../parts/Table.tsx"
 import { parameter, queryOf, streamPath } from "../Router.ts"
@@ -41,6 +42,12 @@ export const IntegrationsPage = () => {
   return (
     <>
       <Title text="Integrations" />
+      <div class="buttons">
+        <AddIntegration
+          accounts={[...new Set(list.data?.items.map(({ account }) => account))]}
+          after={list.reload}
+        />
+      </div>
       <Filters>
         <Search label="Search" />
       </Filters>
@@ -159,6 +166,15 @@ export const IntegrationPage = ({ parameters: [id = ""] }: { readonly parameters
           )
         }}
       </Loaded>
+      {list.data === null
+        ? null
+        : one === undefined
+        ? <Empty>There is no integration {id}. An erased integration is not listed.</Empty>
+        : (
+          <Section id="settings" title="Settings">
+            <IntegrationCommands one={one} after={reload} />
+          </Section>
+        )}
     </>
   )
 }

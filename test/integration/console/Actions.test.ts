@@ -389,6 +389,45 @@ describe.skipIf(missing !== null)(
       await page.getByText(/^Sent again: (\d+) of \1 deliveries done\.$/).waitFor()
     })
 
+    it("add an integration with the messages of the API, remove it, read it again, and erase it", async () => {
+      await show("/integrations")
+      await click("Add an integration")
+      const dialog = page.getByRole("dialog")
+      const key = "sk9F3kQ81zTq7vLw2xYp"
+      const fill = async (values: Readonly<Record<string, string>>) => {
+        for (const [label, value] of Object.entries(values)) {
+          await dialog.getByLabel(new RegExp(`^${label}`)).fill(value)
+        }
+      }
+      const [polls, sweeps] = ["Time between polls", "Time between sweeps"]
+      await fill({ Id: "acme", Account: key, Models: "ats.tags", [polls]: "soon", [sweeps]: "later" })
+      await dialog.getByRole("radio", { name: "Only store its records" }).check()
+      await dialog.getByRole("radio", { name: "Publish its records as created" }).check()
+      await dialog.getByRole("button", { name: "Add the integration" }).click()
+      await dialog.getByRole("alert").getByText("Nothing was added.").waitFor()
+      assert.include(await dialog.innerText(), `"acme" is not an integration id. An id is <tool>:<identifier>`)
+      assert.match(await dialog.innerText(), /is not an account\. The accounts are default\./)
+      assert.strictEqual(await dialog.locator("[aria-invalid=true]").count(), 5)
+      assert.notInclude(await dialog.innerText(), key)
+      await fill({ Id: "sandbox:second", Account: "", Models: "ats.tag, ats.offer", [polls]: "", [sweeps]: "" })
+      await dialog.getByRole("button", { name: "Add the integration" }).click()
+      await page.getByText("sandbox:second is added: 2 streams are read from now on").waitFor()
+      await click("sandbox:second", "link")
+      await click("Remove")
+      await page.getByRole("radio", { name: "Erase its records" }).check()
+      await page.getByRole("dialog").getByText("No deleted event is published.").waitFor()
+      await page.getByRole("radio", { name: "Keep its records" }).check()
+      await confirm(/^Remove, and keep \d+ records$/, "sandbox:second is removed; its records are kept")
+      await run("Read it again", "Read it again", "sandbox:second is read again")
+      await click("Remove")
+      await confirm(/^Remove, and keep \d+ records$/, "sandbox:second is removed; its records are kept")
+      await run("Erase its data", /^Erase \d+ records$/, "sandbox:second is being erased")
+      await page.getByText("There is no integration sandbox:second.").waitFor()
+      await show(`/integrations/${integration}`)
+      await page.getByText("The configuration declares this integration").waitFor()
+      assert.strictEqual(await main.getByRole("button", { name: "Remove" }).count(), 0)
+    })
+
     it("end sessions and sign out, and leave an entry with actor and address for every command", async () => {
       await show("/audit?limit=2")
       await turnPages()
@@ -401,7 +440,8 @@ describe.skipIf(missing !== null)(
         "events.reveal",
         "holds.reveal",
         ...["off", "on", "stop-writes", "resume-writes", "try", "replay"].map((name) => `plugins.${name}`),
-        ...["redrive", "discard", "resolve"].map((name) => `deadletters.${name}`)
+        ...["redrive", "discard", "resolve"].map((name) => `deadletters.${name}`),
+        ...["add", "remove"].map((name) => `integrations.${name}`)
       ]
       assert.deepStrictEqual(expected.filter((command) => !commands.has(command)), [], [...commands].join(", "))
       for (const entry of entries) assert.deepInclude(entry, { actor: "session", address: "127.0.0.1" })

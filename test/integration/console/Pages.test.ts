@@ -142,9 +142,14 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
     await page.getByRole("button", { name: "Approve" }).click()
     await page.getByRole("button", { name: /^Publish/ }).waitFor()
     await check("the dialog of an approval")
-    // the browser notes the status of the page that does not exist
-    const missing = "Failed to load resource: the server responded with a status of 404 (Not Found)"
-    assert.deepStrictEqual([found, errors, foreign], [[], [missing], []])
+    await page.goto("/integrations")
+    await page.getByRole("button", { name: "Add an integration" }).click()
+    await page.getByRole("button", { name: "Add the integration" }).click()
+    await page.locator("[aria-invalid=true]").waitFor()
+    await check("the dialog of a wrong integration")
+    // the browser notes the status of the page that does not exist, and of the integration
+    const refused = (status: string) => `Failed to load resource: the server responded with a status of ${status}`
+    assert.deepStrictEqual([found, errors, foreign], [[], ["404 (Not Found)", "400 (Bad Request)"].map(refused), []])
     await page.context().close()
   })
 
@@ -278,6 +283,8 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
     await page.goto(paths[8] ?? "")
     await page.getByRole("button", { name: "Approve" }).waitFor()
     assert.isTrue(await page.getByRole("button", { name: "Approve" }).isDisabled())
+    await page.goto("/integrations")
+    assert.isTrue(await page.getByRole("button", { name: "Add an integration" }).isDisabled())
     assert.include(await page.locator(".foot").innerText(), "Read only")
     await page.getByRole("button", { name: "Sign out", exact: true }).click()
     await page.getByLabel("Token").waitFor()

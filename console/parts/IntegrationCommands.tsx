@@ -1,0 +1,232 @@
+/** Adds an integration, removes it with or without its data, and reads it again. */
+import { useState } from "preact/hooks"
+import type { IntegrationView } from "../../src/http/contract/Api.ts"
+import { type Fault, post, RequestError } from "../Client.ts"
+import { plural } from "../Format.ts"
+import { Command } from "./Command.tsx"
+
+const fields = {
+  id: ["Id", "greenhouse:acme"],
+  account: ["Account (empty: the only one, or the one named default)", "default"],
+  models: ["Models (empty: all that the tool offers)", "ats.application, ats.offer"],
+  interval: ["Time between polls (empty: as configured)", "10 minutes"],
+  sweepInterval: ["Time between sweeps (empty: as configured)", "6 hours"]
+} as const
+type Field = keyof typeof fields
+const names = Object.keys(fields) as ReadonlyArray<Field>
+
+const empty: Readonly<Record<Field, string>> = { id: "", account: "", models: "", interval: "", sweepInterval: "" }
+
+const backfills = { publish: "Publish its records as created", fill: "Only store its records" } as const
+type Backfill = keyof typeof backfills
+
+const listOf = (text: string): ReadonlyArray<string> => text.split(",").map((part) => part.trim())
+
+/** A field that is left out has the configured default. */
+const bodyOf = (form: typeof empty, backfill: Backfill) => ({
+  ...Object.fromEntries(names.flatMap((name) => {
+    const text = form[name].trim()
+    return text === "" ? [] : [[name, name === "models" && text !== "auto" ? listOf(text) : text]]
+  })),
+  backfill
+})
+
+/** `body, models[0]` is a fault of the field `models`. */
+const faultsOf = (faults: ReadonlyArray<Fault>, name: string) =>
+  faults.filter(({ where }) => where.replace(/^body, /, "").replace(/\[.*$/, "") === name)
+
+/** A message is a sentence, or goes on after the name of the field: `is not set`. */
+const textOf = ({ hint, message }: Omit<Fault, "where">): string =>
+  `${/^[a-z]/.test(message) ? "It " : ""}${message}. ${hint}.`
+
+export const AddIntegration = ({ accounts, after }: {
+  /** The accounts of other integrations, as suggestions. */
+  readonly accounts: ReadonlyArray<string>
+  readonly after: () => unknown
+}) => {
+  const [form, setForm] = useState(empty)
+  const [backfill, setBackfill] = useState<Backfill>("publish")
+  const [faults, setFaults] = useState<ReadonlyArray<Fault>>([])
+  return (
+    <Command
+      label="Add an integration"
+      title="Add an integration?"
+      confirm="Add the integration"
+      tone="main"
+      onOpen={() => {
+        setForm(empty)
+        setFaults([])
+      }}
+      run={async () => {
+        setFaults([])
+        try {
+          const { id, streams } = await post<IntegrationView>("/v1/integrations", bodyOf(form, backfill))
+          return `${id} is added: ${plural(streams, "stream")} are read from now on`
+        } catch (error) {
+          if (!(error instanceof RequestError) || error.faults.length === 0) throw error
+          setFaults(error.faults)
+          const others = error.faults.filter((fault) => !names.some((name) => faultsOf([fault], name).length > 0))
+          const hint = [...others.map(({ where, ...fault }) => `${where}: ${textOf(fault)}`), "See the fields above."]
+          throw new RequestError(error.status, "Nothing was added.", hint.join(" "))
+        }
+      }}
+      after={after}
+    >
+      <p>
+        It is read with the key of its account, which is in the configuration. It stays across restarts.
+      </p>
+      {names.map((name) => {
+        const [label, example] = fields[name]
+        const own = faultsOf(faults, name)
+        return (
+          <div key={name} class="field">
+            <label>
+              {label}
+              <input
+                type="text"
+                value={form[name]}
+                placeholder={example}
+                aria-required={name === "id"}
+                list={name === "account" ? "accounts" : undefined}
+                autocomplete="off"
+                spellcheck={false}
+                aria-invalid={own.length > 0}
+                aria-describedby={own.length > 0 ? `fault-${name}` : undefined}
+                onInput={({ currentTarget: { value } }) => setForm({ ...form, [name]: value })}
+              />
+            </label>
+            {own.length === 0 ? null : (
+              <div id={`fault-${name}`} class="faults">
+                {own.map((fault) => <p key={fault.where}>{textOf(fault)}</p>)}
+              </div>
+            )}
+          </div>
+        )
+      })}
+      <datalist id="accounts">{accounts.map((account) => <option key={account} value={account} />)}</datalist>
+      <fieldset>
+        <legend>First read</legend>
+        {(Object.keys(backfills) as Array<Backfill>).map((one) => (
+          <label key={one} class="choice">
+            <input type="radio" name="backfill" checked={backfill === one} onChange={() => setBackfill(one)} />{" "}
+            {backfills[one]}
+          </label>
+        ))}
+      </fieldset>
+    </Command>
+  )
+}
+
+type Data = "keep" | "erase"
+
+const dataTexts: Readonly<Record<Data, string>> = {
+  keep:
+    "Keep its records and its history: if it is added again, it continues where it stopped, and its deliveries wait until then",
+  erase: "Erase its records and its history"
+}
+
+const Remove = ({ after, one }: { readonly one: IntegrationView; readonly after: () => unknown }) => {
+  const { id, records_live, state } = one
+  const isRemoved = state === "removed"
+  const [data, setData] = useState<Data>("keep")
+  const records = plural(records_live, "record")
+  const erases = isRemoved || data === "erase"
+  return (
+    <Command
+      label={isRemoved ? "Erase its data" : "Remove"}
+      title={isRemoved ? `Erase the data of ${id}?` : `Remove ${id}?`}
+      confirm={erases ? `Erase ${records}` : `Remove, and keep ${records}`}
+      tone="danger"
+      onOpen={() => setData("keep")}
+      run={async () => {
+        const path = `/v1/integrations/${encodeURIComponent(id)}/remove`
+        await post<IntegrationView>(path, { data: erases ? "erase" : "keep" })
+        return erases ? `${id} is being erased` : `${id} is removed; its records are kept`
+      }}
+      after={after}
+    >
+      <p>
+        {isRemoved ? "It is not read." : "Rollcall stops reading it at once, and plugins get no further event."}{" "}
+        Nothing changes at the vendor, and what Kafka has stays there.
+      </p>
+      {isRemoved ? null : (
+        <fieldset>
+          <legend>Its data here</legend>
+          {(Object.keys(dataTexts) as Array<Data>).map((choice) => (
+            <label key={choice} class="choice">
+              <input type="radio" name="data" checked={data === choice} onChange={() => setData(choice)} />{" "}
+              {dataTexts[choice]}
+            </label>
+          ))}
+        </fieldset>
+      )}
+      {erases
+        ? (
+          <p class="notice warn">
+            This cannot be undone. Its records are deleted, its events leave the event log once they are published, and
+            its deliveries that wait are dropped. No <code>deleted</code>{" "}
+            event is published. If it is added again, all its records are created again.
+          </p>
+        )
+        : null}
+    </Command>
+  )
+}
+
+/** Sends the settings that it had. */
+const ReadAgain = ({ after, one }: { readonly one: IntegrationView; readonly after: () => unknown }) => {
+  const { account, backfill, id, interval_seconds, models, sweep_interval_seconds } = one
+  return (
+    <Command
+      label="Read it again"
+      title={`Read ${id} again?`}
+      confirm="Read it again"
+      tone="main"
+      run={async () => {
+        await post<IntegrationView>("/v1/integrations", {
+          id,
+          account,
+          models,
+          backfill,
+          interval: `${interval_seconds} seconds`,
+          sweepInterval: `${sweep_interval_seconds} seconds`
+        })
+        return `${id} is read again`
+      }}
+      after={after}
+    >
+      <p>It continues where it stopped, with the settings that it had.</p>
+    </Command>
+  )
+}
+
+/** The commands for the whole integration, or why there are none. */
+export const IntegrationCommands = (props: { readonly one: IntegrationView; readonly after: () => unknown }) => {
+  const { declared, state } = props.one
+  if (declared) {
+    return (
+      <p class="quiet">
+        The configuration declares this integration, so it is changed or removed only there, with a restart. Its records
+        are kept.
+      </p>
+    )
+  }
+  if (state === "erasing") {
+    return <p class="notice warn">Its data is being erased: each event is deleted once it is published.</p>
+  }
+  return (
+    <>
+      {state === "active"
+        ? (
+          <p class="quiet">
+            It was added at run time. To change its settings, remove it with its data kept, and add it again.
+          </p>
+        )
+        : <p class="notice">It was removed, and is not read. Its records and its history are kept.</p>}
+      <div class="buttons">
+        {state === "removed" ? <ReadAgain {...props} /> : null}
+        <Remove {...props} />
+      </div>
+    </>
+  )
+}

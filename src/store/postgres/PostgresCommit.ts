@@ -27,31 +27,33 @@ const pollSchedule = Schedule.spaced("200 millis")
 const unknownTransaction = "22023"
 
 /**
+ * Whether a transaction has ended, and whether it was committed. The commit counter decides, not the status alone: a promoted server
+ * may have given the same transaction id to another transaction. It is read once the transaction has ended, by a statement of its own:
+ * a statement reads the status of the moment, but the rows of the moment at which it began.
+ */
+export const outcomeOf = (connection: Connection, { counter, process, slot, transaction }: CommitTracker.CommitNote) =>
+  Effect.gen(function*() {
+    const [row] = yield* connection.execute("SELECT pg_xact_status($1::xid8) AS status", [transaction], undefined)
+    if (row?.status === "in progress") return { ended: false, committed: false }
+    const [counted] = yield* connection.execute(
+      `SELECT counter FROM commit_counters WHERE process = $1 AND slot = ${slot}`,
+      [process],
+      undefined
+    )
+    return { ended: true, committed: Number(counted?.counter ?? 0) >= counter }
+  }).pipe(Effect.catchIf(
+    (error) => codeOf(error) === unknownTransaction,
+    () => Effect.succeed({ ended: true, committed: false })
+  ))
+
+/**
  * Commits. If the connection is lost during the commit, or does not answer in time, the outcome is queried over another connection,
- * for as long as that takes. The commit counter decides, not the transaction's status alone: a promoted server may have given the
- * same transaction id to another transaction.
+ * for as long as that takes.
  */
 export const commitWith = (shared: SessionContext, tracker: CommitTracker.CommitTracker) => {
-  const isCommitted = ({ process, counter, slot, transaction }: CommitTracker.CommitNote) =>
-    Effect.flatMap(
-      acquire(shared, "single"),
-      (connection) =>
-        connection.execute(
-          `SELECT pg_xact_status($1::xid8) AS status,
-            (SELECT counter FROM commit_counters WHERE process = $2 AND slot = ${slot}) AS counter`,
-          [transaction, process],
-          undefined
-        )
-    ).pipe(
+  const isCommitted = (note: CommitTracker.CommitNote) =>
+    Effect.flatMap(acquire(shared, "single"), (connection) => outcomeOf(connection, note)).pipe(
       Effect.scoped,
-      Effect.map(([row]) => ({
-        ended: row?.status !== "in progress",
-        committed: Number(row?.counter ?? 0) >= counter
-      })),
-      Effect.catchIf(
-        (error) => codeOf(error) === unknownTransaction,
-        () => Effect.succeed({ ended: true, committed: false })
-      ),
       // an older copy does not know the outcome: wait until the right database is back
       Effect.retry({ while: (error) => faultOf(error) !== null || isOlderCopy(error), schedule: pollSchedule }),
       Effect.repeat({ until: ({ ended }) => ended, schedule: pollSchedule }),

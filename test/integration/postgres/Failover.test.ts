@@ -172,7 +172,7 @@ onServer("a replica promoted at the address of the database", () => {
           yield* tx.write([created(runs.at(-1) ?? "")])
           // the next message has the writes and the COMMIT
           const meanwhile = () => servers.address.lead(servers.replica)
-          if (runs.length === 1) cut({ nth: 1, delivered: true, meanwhile })
+          if (runs.length === 1) cut({ nth: 1, containing: "COMMIT", delivered: true, meanwhile })
         }))
       assert.deepStrictEqual(runs, ["r0", "r1"])
       const copy = yield* open(servers.replica)
@@ -197,7 +197,7 @@ onServer("a replica promoted at the address of the database", () => {
           runs.push(`r${runs.length}`)
           yield* tx.write([created(runs.at(-1) ?? "")])
           const meanwhile = () => before.lead(servers.replica)
-          if (runs.length === 1) cut({ nth: 1, delivered: true, meanwhile })
+          if (runs.length === 1) cut({ nth: 1, containing: "COMMIT", delivered: true, meanwhile })
         })))
       yield* Effect.repeat(store.outage, {
         until: (outage) => outage !== null,

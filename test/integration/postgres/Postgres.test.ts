@@ -268,7 +268,7 @@ onServer("the store in PostgreSQL", () => {
                 runs.push(`r${runs.length}`)
                 yield* tx.write([created(runs.at(-1) ?? "")])
                 // the next message has the writes and the COMMIT
-                if (runs.length === 1) cut({ nth: 1, delivered })
+                if (runs.length === 1) cut({ nth: 1, containing: "COMMIT", delivered })
               }))
             assert.deepStrictEqual(runs, delivered ? ["r0"] : ["r0", "r1"])
             assert.deepStrictEqual((yield* store.readLog(all)).map(({ id, position }) => [position, id]), [

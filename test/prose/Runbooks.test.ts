@@ -1,4 +1,4 @@
-/** Each alert has a runbook page, and each page belongs to an alert. */
+/** Each alert has a runbook page, each page belongs to an alert, and the on-call guide explains messages that exist. */
 import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -61,6 +61,21 @@ describe("the alerts", () => {
   it("have a unit test each", () => {
     const tests = read("deploy/prometheus/rules.test.yml")
     assert.deepStrictEqual(namesOf(alerts).filter((name) => !tests.includes(`- name: ${name}\n`)), [])
+  })
+})
+
+describe("the on-call guide", () => {
+  it("explains only messages of the log that the source has", () => {
+    const [, section = ""] = read("docs/operating.md").split("\n## Messages of the log\n")
+    const [table = ""] = section.split("\n## ")
+    const messages = [...table.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = ""]) =>
+      [...cell.matchAll(/`([^`]+)`/g)].map(([, message = ""]) => message)
+    )
+    const paths = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+    const sources = paths.filter((path) => /(?<!\.test)\.ts$/.test(path)).map((path) => read(`src/${path}`)).join("\n")
+    const missing = messages.filter((message) => !message.split("…").every((part) => sources.includes(part.trim())))
+    assert.isAbove(messages.length, 20)
+    assert.deepStrictEqual(missing, [])
   })
 })
 

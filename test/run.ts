@@ -58,7 +58,7 @@ const checks: ReadonlyArray<readonly [name: string, tool: string, args: Readonly
     ..."--noEmit --checkers 1 --incremental --tsBuildInfoFile".split(" "),
     join(root, ".cache", "types.tsbuildinfo")
   ]],
-  ["lint", "oxlint", ["--deny-warnings", "src", "test", "bench", "plugins", "templates", "console"]],
+  ["lint", "oxlint", ["--deny-warnings", "src", "test", "bench", "plugins", "templates", "console", "site/reference"]],
   ["format", "dprint", ["check"]]
 ]
 

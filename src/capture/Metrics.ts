@@ -27,16 +27,19 @@ const counter = (name: string, description: string) => {
     count === 0 ? Effect.void : Metric.update(Metric.withAttributes(metric, attributes), count)
 }
 
-const countRecords = counter("rollcall_records_read_total", "Rows read from the API, by outcome")
-const countEvents = counter("rollcall_events_detected_total", "Changes appended to the event log")
-const countRuns = counter("rollcall_runs_total", "Polls and sweeps, by outcome")
+const countRecords = counter("rollcall_records_read_total", "Rows that were read from the API, by model and outcome")
+const countEvents = counter(
+  "rollcall_events_detected_total",
+  "Changes that were appended to the event log, by model and kind"
+)
+const countRuns = counter("rollcall_runs_total", "Polls and sweeps, by model, kind and outcome")
 const countClockSkews = counter(
   "rollcall_clock_skew_total",
-  "Responses whose Date header did not fit the known offset of the server's clock"
+  "Jumps of the clock in the API's Date header, or of the clock of this machine"
 )
 const countMiscountedRuns = counter(
   "rollcall_runs_miscounted_total",
-  "Runs whose row counts do not add up; always 0 unless Rollcall has a bug"
+  "Runs whose row counts did not add up: if it is not 0, Rollcall has a bug, so please report it"
 )
 const countMissedRecords = counter(
   "rollcall_sweep_missed_records_total",
@@ -44,31 +47,31 @@ const countMissedRecords = counter(
 )
 const countBeyondOverlap = counter(
   "rollcall_changes_beyond_overlap_total",
-  "Pages with a change that became visible later than the poll overlap covers; a sweep found it"
+  "Pages with a change that the API showed so late that only a sweep found it; polls then read back further, at most six hours"
 )
 const countSchemaDrift = counter(
   "rollcall_schema_drift_total",
-  "Changed records, in a sample, that do not match the schema, by path; they are still published"
+  "Changed records that do not match the contract, by model and path. Up to 5 per page are checked; all are published"
 )
 const countFilterFailures = counter(
   "rollcall_poll_filter_failures_total",
-  "Times that updated_after was found not to work: polls return the whole list, or nothing"
+  "Times that updated_after was found not to work, by what polls return: everything, or nothing of the changes that a sweep then finds"
 )
-const countRefreshed = counter("rollcall_refreshed_records_total", "Stale records that were refetched, by outcome")
+const countRefreshed = counter("rollcall_refreshed_records_total", "Stale records that were read again, by outcome")
 const countUnconfirmed = counter(
   "rollcall_writes_unconfirmed_total",
-  "Plugin writes that should be visible in a model that is read, but that two complete sweeps did not find"
+  "Plugin writes that two complete sweeps did not find, although their model is read; the log names them"
 )
 const failedRewrites = Metric.gauge("rollcall_redaction_failed_streams", {
   description:
     "Streams whose stored content could not be redacted or encrypted, because a row is damaged; the journal counts as one stream"
 })
 const detectionDelay = Metric.histogram("rollcall_detection_delay_seconds", {
-  description: "Time from changed_at, as the API shows it, until the change was detected; backfills excluded",
+  description: "Time from changed_at, as the API shows it, until the change was detected, without backfills",
   boundaries: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600, 14_400, 86_400]
 })
 const commitDuration = Metric.histogram("rollcall_page_commit_duration_seconds", {
-  description: "Duration of the transaction that commits one page",
+  description: "Duration of the transaction that commits a page of records to the store",
   boundaries: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 })
 

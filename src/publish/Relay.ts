@@ -82,11 +82,11 @@ const delays = {
 }
 
 const publishedCounter = Metric.counter("rollcall_events_published_total", {
-  description: "Events published to the sink",
+  description: "Events that were published to Kafka",
   incremental: true
 })
 const delayHistogram = Metric.histogram("rollcall_publish_delay_seconds", {
-  description: "Time from detecting a change until its event is in the sink",
+  description: "Time from the detection of a change until its event is in Kafka, including a hold",
   boundaries: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800]
 })
 

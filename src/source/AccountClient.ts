@@ -76,19 +76,19 @@ interface TimedResponse<A> {
 }
 
 const requests = Metric.counter("rollcall_api_requests_total", {
-  description: "Requests to the unified API by endpoint and outcome.",
+  description: "Requests to the unified API, by endpoint and outcome",
   incremental: true
 })
 const requestSeconds = Metric.histogram("rollcall_api_request_duration_seconds", {
-  description: "Time from sending a request to the last byte of its response.",
+  description: "Time from sending a request to the last byte of its response",
   boundaries: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 })
 const circuitRejections = Metric.counter("rollcall_api_circuit_rejected_total", {
-  description: "Requests not sent because the circuit of their integration is open.",
+  description: "Requests that were not sent because the circuit breaker of their integration was open",
   incremental: true
 })
 const rateLimitRefusals = Metric.counter("rollcall_api_throttled_total", {
-  description: "Rate-limit responses of the unified API.",
+  description: "Rate-limit responses of the unified API; each pauses its account",
   incremental: true
 })
 

@@ -61,7 +61,8 @@ export const forPage = (request: PageRequest, cursorParameter: string, rows: num
 // ---- checks -------------------------------------------------------------------------------------------------------
 
 const uncheckedPatterns = Metric.counter("rollcall_form_patterns_unchecked_total", {
-  description: "Employee form answers sent unchecked because the form's pattern cannot be matched in linear time.",
+  description:
+    "Answers to employee forms that only the API checks, because the form's pattern cannot be matched in linear time",
   incremental: true
 })
 

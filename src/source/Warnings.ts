@@ -15,7 +15,7 @@ import type { EndpointName } from "../api/Permissions.ts"
 import { mask } from "./Masking.ts"
 
 const counter = Metric.counter("rollcall_api_warnings_total", {
-  description: "Warnings in responses of the unified API.",
+  description: "Warnings in responses of the unified API",
   incremental: true
 })
 const maxRemembered = 1000

@@ -21,6 +21,7 @@ const searched = [
   "deploy",
   "docs",
   "examples",
+  "site/reference",
   "README.md",
   "CHANGELOG.md",
   "CONTRIBUTING.md"

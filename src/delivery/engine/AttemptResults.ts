@@ -16,7 +16,7 @@ import { outcomeOf } from "./Retry.ts"
 const crashesUntilSwitchedOff = 3
 
 const failedCounter = Metric.counter("rollcall_delivery_attempts_failed_total", {
-  description: "Failed attempts, by reason",
+  description: "Failed attempts, by plugin, handler and reason",
   incremental: true
 })
 

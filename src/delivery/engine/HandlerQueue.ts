@@ -8,11 +8,11 @@ import type { OwnedShard } from "./DeliveryShards.ts"
 const defaultConcurrency = 4
 
 export const deliveriesCounter = Metric.counter("rollcall_deliveries_total", {
-  description: "Deliveries that ended, by outcome: settled or dead",
+  description: "Deliveries that ended, by plugin, handler and outcome: settled or dead",
   incremental: true
 })
 const delayHistogram = Metric.histogram("rollcall_delivery_delay_seconds", {
-  description: "Seconds from the detection of a change to the end of its delivery",
+  description: "Time from the detection of a change to the end of its delivery",
   boundaries: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800, 7200]
 })
 

@@ -152,7 +152,7 @@ const actorOf = (request: HttpServerRequest, caller: Caller | null): Actor => ({
 
 const refused = Metric.counter("rollcall_http_refused_total", {
   description:
-    "Requests to the operating API that were refused because of their host name, their origin or the read token",
+    "Requests to the operating API that were refused, by reason: host, origin, or a command with the read_token",
   incremental: true
 })
 

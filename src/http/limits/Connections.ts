@@ -31,7 +31,8 @@ const handshakesFailed = Metric.counter("rollcall_http_handshakes_failed_total",
 })
 /** Includes the readers that `PageBudget` disconnects. */
 export const readersCut = Metric.counter("rollcall_http_readers_cut_total", {
-  description: "Connections to the operating API that were closed because the client did not read its response",
+  description:
+    "Connections to the operating API that were closed because the client did not read its response, or too slowly",
   incremental: true
 })
 

@@ -16,7 +16,9 @@ import { routeOf } from "../request/RouteNotFound.ts"
 import * as BoundedLog from "./BoundedLog.ts"
 
 const requests = Metric.counter("rollcall_http_requests_total", {
-  description: "Requests to the operating API by method, route, status and right of the caller",
+  description:
+    "Requests to the operating API by method, route (none: no such path), status (closed: the client disconnected before the response) "
+    + "and right of the caller (operate, read, none)",
   incremental: true
 })
 

@@ -29,30 +29,33 @@ import { Exposition, gauge } from "./Exposition.ts"
 import { writeProcessMetrics } from "./ProcessMetrics.ts"
 import { writeStreamMetrics } from "./StreamMetrics.ts"
 
-const published = gauge("rollcall_relay_position", "Newest position of the event log that is in the sink")
-const unpublished = gauge("rollcall_relay_lag_events", "Events in the log that are not yet in the sink")
+const published = gauge("rollcall_relay_position", "Position of the event log up to which all events are in Kafka")
+const unpublished = gauge("rollcall_relay_lag_events", "Events of the log that are not in Kafka yet")
 const unpublishedAge = gauge(
   "rollcall_relay_oldest_event_seconds",
-  "Time since the oldest event that is not yet in the sink was detected; 0 if all are"
+  "Time since the oldest event that is not in Kafka yet was detected, which for an approved hold was before the hold; 0 if all are"
 )
 
 const lag = gauge(
   "rollcall_delivery_lag_events",
-  "Events of the log for which the handler's deliveries are not made yet"
+  "Events of the log for which a handler has no deliveries yet: the delivery engine is stopped or far behind"
 )
 const backlog = gauge(
   "rollcall_delivery_backlog",
-  "Deliveries that are due, running, or waiting for their next attempt or for an earlier delivery"
+  "Deliveries that are due, running, or waiting for their next attempt or for an earlier delivery, by plugin, handler and state"
 )
 const oldest = gauge("rollcall_delivery_oldest_seconds", "Age of the oldest delivery that is neither settled nor dead")
-const dead = gauge("rollcall_dead_letters", "Deliveries that failed for good and wait for an operator")
+const dead = gauge(
+  "rollcall_dead_letters",
+  "Deliveries that were given up and wait for an operator, by plugin and handler"
+)
 const circuitOpen = gauge(
   "rollcall_handler_circuit_open",
-  "1 while the circuit of a handler is open: it failed for several records in a row, so one delivery at a time is tried"
+  "1 while the circuit of a handler is open: it failed for ten records in a row, and is only probed"
 )
 const pluginIntegrations = gauge(
   "rollcall_plugin_integrations",
-  "Integrations of a plugin by state: on, off, unconfigured, removed, blocked"
+  "Integrations of a plugin by state: on, off, unconfigured (its configuration is missing there), removed, blocked (the API accepts no requests)"
 )
 const stopped = gauge(
   "rollcall_plugin_writes_stopped",
@@ -64,21 +67,24 @@ const buildInfo = gauge(
   "Always 1; the labels are the version and the id of this process, as in `rollcall fleet`"
 )
 const fleetProcesses = gauge("rollcall_fleet_processes", "Processes that share the store and are alive")
-const shardsOwned = gauge("rollcall_shards_owned", "Shards of the streams that this process owns, of 64 in the fleet")
+const shardsOwned = gauge("rollcall_shards_owned", "Shards of the streams that this process owns, of 64")
 const shardsUnowned = gauge(
   "rollcall_shards_unowned",
-  "Shards of the streams that no living process owns: their streams are not read"
+  "Shards that no living process owns: their streams are not read"
 )
 
 const dependencyUp = gauge(
   "rollcall_dependency_up",
-  "1 while this part of the process works, 0 while it waits or has stopped"
+  "0 while a part of the process waits or has stopped: kafka, plugins, or fleet (its share of the work); /health/ready has the reason"
 )
 const unavailable = gauge(
   "rollcall_store_unavailable_seconds",
   "How long the store has not answered or not accepted writes; 0 while it is available"
 )
-const diskFree = gauge("rollcall_store_disk_free_bytes", "Free space on the disk of a SQLite store")
+const diskFree = gauge(
+  "rollcall_store_disk_free_bytes",
+  "Free space on the disk of a SQLite store. With PostgreSQL, watch the disk of the server"
+)
 const diskSize = gauge("rollcall_store_disk_size_bytes", "Size of the disk of a SQLite store")
 
 const pluginStates = ["on", "off", "unconfigured", "removed", "blocked"] as const

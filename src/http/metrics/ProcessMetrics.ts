@@ -19,7 +19,10 @@ const start = gauge("process_start_time_seconds", "Start of the process, since t
 const resident = gauge("process_resident_memory_bytes", "Resident memory of the process")
 const openFiles = gauge("process_open_fds", "Open file descriptors of the process")
 const maxFiles = gauge("process_max_fds", "Limit of open file descriptors of the process")
-const heapUsed = gauge("nodejs_heap_size_used_bytes", "Used heap of Node.js")
+const heapUsed = gauge(
+  "nodejs_heap_size_used_bytes",
+  "Used heap of Node.js. If it grows for hours, a handler may leak memory: switch plugins off one by one, and restart after each"
+)
 const heapLimit = gauge("nodejs_heap_size_limit_bytes", "Limit of the heap of Node.js")
 
 /** Seconds since the Unix epoch. */

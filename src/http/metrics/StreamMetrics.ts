@@ -17,35 +17,36 @@ import { streamsAtATime } from "../status/InParts.ts"
 import type { StoreOverview } from "../status/StoreOverview.ts"
 import { type Exposition, gauge } from "./Exposition.ts"
 
-const streams = gauge("rollcall_streams", "Streams by state: ok, late, backfilling, failing, blocked, paused")
+const streams = gauge("rollcall_streams", "Streams by model and state: ok, late, backfilling, failing, blocked, paused")
 const freshness = gauge(
   "rollcall_stream_freshness_max_seconds",
-  "Seconds between now and the oldest watermark of a stream that is neither paused nor backfilling"
+  "The highest freshness of the streams of a model that are neither paused nor backfilling"
 )
 const lateness = gauge(
   "rollcall_stream_lateness_max_ratio",
-  "Freshness of the latest of these streams, divided by its target; above 1 the stream is late"
+  "The highest ratio of freshness to its target, of the same streams as the freshness; above 1, a stream is late"
 )
 const sweepLateness = gauge(
   "rollcall_stream_sweep_lateness_max_ratio",
-  "Age of the last complete sweep of a stream, divided by its target (twice the sweep interval); above 1 the sweep is late"
+  "The highest ratio of the age of the last complete sweep to twice the sweep interval (at least two minutes), of the same streams without "
+    + "blocked ones; above 1, deletes may be found late"
 )
 const integrations = gauge("rollcall_integrations", "Integrations that are read")
 const blocked = gauge("rollcall_integrations_blocked", "Integrations with a blocked stream, by reason")
-const live = gauge("rollcall_records_live", "Published records that are not deleted")
-const pending = gauge("rollcall_pending_changes", "Observed changes that are not published yet")
+const live = gauge("rollcall_records_live", "Published records that are not deleted, by model")
+const pending = gauge("rollcall_pending_changes", "Observed changes that are not published yet, by model and reason")
 const quarantined = gauge(
   "rollcall_quarantined_records",
-  "Records that could not be decoded and are kept in the quarantine"
+  "Records that could not be read and are kept in the quarantine, by model"
 )
 const stale = gauge(
   "rollcall_stale_records",
-  "Records to be fetched again because they contain content of another record that has changed"
+  "Records that must be read again because content that they repeat changed in another record, by model"
 )
-const holds = gauge("rollcall_holds_open", "Holds of the guard that wait for an operator's decision")
+const holds = gauge("rollcall_holds_open", "Waves of changes that the guard holds until an operator decides, by model")
 const unredacted = gauge(
   "rollcall_redaction_remaining_streams",
-  "Streams whose stored content is still to be redacted or encrypted"
+  "Streams whose stored content is still to be redacted or encrypted, by model"
 )
 
 interface Sums {

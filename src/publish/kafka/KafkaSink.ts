@@ -62,7 +62,7 @@ export interface KafkaOptions extends KafkaConnection, TopicOptions {
 }
 
 const stubs = Metric.counter("rollcall_relay_stubs_total", {
-  description: "Events too large for the sink, published as stubs that point at the event log",
+  description: "Events that were too large for Kafka, and were published as stubs that point at the event log",
   incremental: true
 })
 

@@ -1,0 +1,12 @@
+/** `npm run docs:reference`: writes the pages of `docs/reference` from the sources. */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { root } from "./Markdown.ts"
+import { metricsPage } from "./Metrics.ts"
+
+/** The pages by path. */
+export const referencePages: ReadonlyMap<string, string> = new Map([
+  ["docs/reference/metrics.md", metricsPage()]
+])
+
+if (import.meta.main) { for (const [path, text] of referencePages) writeFileSync(join(root, path), text) }

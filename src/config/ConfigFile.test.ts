@@ -4,7 +4,7 @@ import { fileName, loaded } from "../../test/support/config/Checked.ts"
 import * as Guard from "../domain/Guard.ts"
 import * as Plugin from "../plugin/Plugin.ts"
 import * as Config from "./Config.ts"
-import { secret } from "./ConfigFile.ts"
+import { type ConfigFile, secret } from "./ConfigFile.ts"
 
 const quiet = Plugin.make("quiet").on("ats.tag.created", {}, () => Effect.void)
 const eu = { url: "https://eu.example.com/v1", key: secret("EU_KEY") }
@@ -30,6 +30,15 @@ const both = (value: unknown, variables: Record<string, string> = {}) =>
   })
 
 describe("Config from a file", () => {
+  it.effect("the address of the database can be a secret, by its type too", () =>
+    Effect.gen(function*() {
+      const file: ConfigFile = { accounts: { eu }, store: secret("DATABASE_URL") }
+      const { store } = Result.getOrThrow(
+        yield* both(file, { DATABASE_URL: "postgres://u:p@localhost/hr" })
+      )
+      assert.strictEqual(store.name, "postgres://localhost/hr")
+    }))
+
   it.effect("accounts have their own URLs and keys, and integrations their own models and intervals", () =>
     Effect.gen(function*() {
       const value = Result.getOrThrow(

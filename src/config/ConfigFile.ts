@@ -1,6 +1,6 @@
 /**
  * The functions and types that a `rollcall.config.ts` imports from "rollcall". Every property is optional unless its
- * comment says "Required"; docs/configuration.md lists the defaults.
+ * comment says "Required". `npm run docs:reference` makes docs/reference/settings.md from the comments.
  *
  * Gotchas
  * - The types only help while the file is written. At start the exported value is checked, and every fault names its path.
@@ -22,168 +22,219 @@ export const isSecret = (value: unknown): value is Secret =>
   Object.keys(value).length === 1
 
 export interface AccountConfig {
-  /** Required. The base URL of the API; it ends in `/v1`. */
+  /** Required. The API's base address, which ends in `/v1`. */
   readonly url: string
-  /** Required. */
+  /** Required. The key of the account. */
   readonly key: Secret
-  /** Name of the query parameter that carries the cursor of lists, if the API does not call it `cursor`. */
+  /** Name of the cursor parameter of this API's lists. Default: `cursor`. */
   readonly cursorParameter?: string
-  /** Largest number of rows on a page of a list, from 1 to 250. */
+  /** Largest number of rows on a page, 1 to 250; fewer are requested if a page is too large or takes too long. Default: `250`. */
   readonly pageSize?: number
-  /** Longest time for one request including its response, from 1 second to 10 minutes. */
+  /**
+   * Longest time for one request including its response, 1 second to 10 minutes. In a fleet, the request slots of a killed process stay
+   * taken 15 seconds longer than this. Default: `1 minute`.
+   */
   readonly requestTimeout?: DurationText
-  /** How many requests may be in flight at once, of all processes on the same database; 8 by default. */
+  /**
+   * Requests in flight at once, of all processes on the database, 1 to 1000. One integration uses at most half of them, but always one. A
+   * rate-limit response halves the number, and successful requests raise it again. Default: `8`.
+   */
   readonly concurrency?: number
-  /** The address of the proxy for this account, instead of the one in the environment; a secret if it contains a login. */
+  /** Address of the proxy for this account, or `none`; a secret if it contains a login. Default: the proxy for all requests. */
   readonly proxy?: string | Secret
 }
 
 export interface IntegrationConfig {
-  /** Required. `<tool>:<identifier>` */
+  /** Required. `<tool>:<identifier>`, such as `greenhouse:acme`. */
   readonly id: string
-  /** Name of an account. */
+  /** Name of an account. Default: the only account, or `default`. */
   readonly account?: string
-  /** `auto`: every model that the integration's tool may support. */
+  /** Names of models, or `auto`: those that the integration's tool may support. Default: `auto`. */
   readonly models?: "auto" | ReadonlyArray<Model>
-  /** Time between polls of a stream. */
+  /** Time between polls of a stream. Default: `1 minute`. */
   readonly interval?: DurationText
-  /** Time between sweeps, which find the changes that polls cannot see. */
+  /** Time between sweeps, which read all records and find changes that polls cannot find. Default: `6 hours`. */
   readonly sweepInterval?: DurationText
-  /** Whether the first sweep publishes the records that it finds, or only stores them. */
+  /**
+   * `publish`: existing records are published as `created` with `origin: backfill`. `fill`: they are stored as version 1, which
+   * `GET /v1/records` shows, and only their later changes are published. Default: `publish`.
+   */
   readonly backfill?: "publish" | "fill"
-  /** As `pageSize` and `requestTimeout` of the account, for this integration. */
+  /** As for accounts, for this integration. Default: those of its account. */
   readonly pageSize?: number
   readonly requestTimeout?: DurationText
 }
 
 export interface ModelConfig {
   /**
-   * The property `remote_data`, the raw data of the third-party system: `drop` sets it to null, `carry` publishes it without making its
-   * changes events, `track` treats it like other properties.
+   * The third-party system's raw data: `drop` (null), `carry` (published, but causes no event alone) or `track` (treated like every other
+   * field). Default: `drop`.
    */
   readonly remoteData?: "drop" | "carry" | "track"
-  /** By JSON Pointer: the property is removed, or its value is replaced by a keyed hash. A pointer applies to every item of an array. */
+  /**
+   * By JSON Pointer: `drop` (removed) or `hash` (replaced by a keyed hash; equal values stay equal). A pointer applies to every member of
+   * an array: `/email_addresses/email_address`. A value of another structure than the pointer names is removed too.
+   */
   readonly redact?: Readonly<Record<`/${string}`, "drop" | "hash">>
 }
 
-/** A user name and a password; a token; or an endpoint that issues tokens (OAuth 2.0, client credentials). */
-export type KafkaLogin =
-  | {
-    readonly mechanism: "plain" | "scram-sha-256" | "scram-sha-512"
-    readonly username: string
-    readonly password: Secret
-  }
-  | { readonly mechanism: "oauthbearer"; readonly token: Secret }
-  | {
-    readonly mechanism: "oauthbearer"
-    readonly tokenUrl: string
-    readonly clientId: string
-    readonly clientSecret: Secret
-    readonly scope?: string
-  }
-
 export interface KafkaConfig {
-  /** `host:port` */
+  /** `host:port`, an IPv6 address in brackets: `[fd00::1]:9092`. Without brokers, events are only in the event log. */
   readonly brokers?: ReadonlyArray<string>
-  /** Whether connections are encrypted; an object also sets the certificates. Every file is a PEM file, read again for each connection. */
+  /** Whether connections are encrypted: `true`, `false`, or an object with the next properties, which encrypts too. Default: `false`. */
   readonly ssl?: boolean | {
-    /** Certificates of the authorities that may sign a broker's certificate, instead of the public ones. */
+    /** Authorities that may sign a broker's certificate. Default: the public ones and those in `NODE_EXTRA_CA_CERTS`. */
     readonly caFile?: string
-    /** The client's own certificate and its private key, if the brokers require one. */
+    /** The client's certificate and its unencrypted private key, for brokers that require one. */
     readonly certFile?: string
     readonly keyFile?: string
-    /** The name in the brokers' certificates, if it is not the one in their address. */
+    /** The name in the brokers' certificates. Default: the host of their address. */
     readonly serverName?: string
   }
+  /** The login. Default: none. */
   readonly sasl?: KafkaLogin
-  /** Template with `{model}` and `{integration}`. */
+  /** Template of the topics' names, with `{model}` and `{integration}`. Default: `rollcall.{model}`. */
   readonly topic?: string
-  /** Whether the latest content of each record also goes to a compacted topic, `<topic>.state`. */
+  /** Whether each record's latest content also goes to a compacted topic, `<topic>.state`. Default: `false`. */
   readonly state?: boolean
-  /** Partitions of the event and state topics that Rollcall creates. */
+  /** Partitions of the event and state topics that Rollcall creates. Default: `6`. */
   readonly partitions?: number
-  /** Copies of each partition of the topics that Rollcall creates. */
+  /**
+   * Copies of each partition of the topics that Rollcall creates; with three or more, at least two must be in sync for a write. Default: 3,
+   * or one per broker if there are fewer.
+   */
   readonly replicationFactor?: number
-  /** The library that sends the messages: kafkajs, or `platformatic` (@platformatic/kafka). */
+  /** The library that sends the messages: `kafkajs` or `platformatic`. Default: `kafkajs`. */
   readonly driver?: "kafkajs" | "platformatic"
-  /** How messages are compressed on the way to the brokers and on their disks. */
+  /** `none`, `gzip`, `snappy`, `lz4` or `zstd`. Default: `none`. */
   readonly compression?: "none" | "gzip" | "snappy" | "lz4" | "zstd"
-  /** The form of the values of events: CloudEvents in binary mode, or the envelope of Debezium's connectors. */
+  /** The form of the values of events: `cloudevents`, or `debezium`, the envelope of Debezium's connectors. Default: `cloudevents`. */
   readonly format?: "cloudevents" | "debezium"
-  /** With `debezium`: whether each delete is followed by a message without a value, so that compaction removes the key. */
+  /** With `debezium`: whether a message without a value follows a deleted event, so that compaction removes the key. Default: `true`. */
   readonly tombstones?: boolean
-  /** A registry with Confluent's API, in which the JSON Schemas of the values are registered. The topic needs `{model}`. */
-  readonly schemaRegistry?: { readonly url: string; readonly username?: string; readonly password?: Secret }
-  /** `false` for brokers that do not support transactions: an event can then appear twice, with the same id. */
+  /** A registry with Confluent's API for the schemas of the values; the topic needs `{model}`. Default: none. */
+  readonly schemaRegistry?: {
+    /** Required. Its address. */
+    readonly url: string
+    /** The login at the registry. */
+    readonly username?: string
+    readonly password?: Secret
+  }
+  /** `false` (in the variable `off`) for brokers without transactions: at least once instead of exactly once. Default: `true`. */
   readonly transactions?: boolean
 }
 
-/** The numbers of deletes, restores and switched-off fields above which the guard holds them; see docs/guard.md. */
+/** A user name and a password; a token; or an endpoint that issues tokens (OAuth 2.0, grant `client_credentials`). */
+export type KafkaLogin =
+  | {
+    /** Required. `plain`, `scram-sha-256` or `scram-sha-512` with a user name and a password; or `oauthbearer`. */
+    readonly mechanism: "plain" | "scram-sha-256" | "scram-sha-512"
+    /** For the first three. */
+    readonly username: string
+    readonly password: Secret
+  }
+  | {
+    readonly mechanism: "oauthbearer"
+    /** For `oauthbearer`. Name a file that another program renews, because a token in a variable expires. */
+    readonly token: Secret
+  }
+  | {
+    readonly mechanism: "oauthbearer"
+    /** For `oauthbearer` instead of a token: the endpoint that issues tokens, `https` beyond this machine. */
+    readonly tokenUrl: string
+    /** The login at that endpoint. */
+    readonly clientId: string
+    readonly clientSecret: Secret
+    /** The scope of the tokens. */
+    readonly scope?: string
+  }
+
+/** Changes of a stream that are held until an operator decides; see docs/guard.md. A share is one of its live records, 0 to 1. */
 export interface GuardConfig {
-  /** Deletes within this time are one wave; restores within it are another. */
+  /** Deletes, and restores, of this period are counted together. Default: `24 hours`. */
   readonly window?: DurationText
-  /** A wave is held if it exceeds both this count and this share of the stream's live records … */
+  /** Deletes, or restores, are held if both are exceeded. Default: `100`, `0.2`. */
   readonly count?: number
   readonly share?: number
-  /** … or if they reach both of these. */
+  /** They are also held if both of these are reached, and always if they are all records of a stream with two or more. Default: `5`, `0.5`. */
   readonly smallCount?: number
   readonly smallShare?: number
   /**
-   * A path that changes to or from null is held if it does so in at least `scopeCount` records and in more than `scopeShare` of the live
-   * records.
+   * A path that changes to or from null is held if at least this many records change, and this share is exceeded, which is at least 0.9 for
+   * an empty array that gets members. Default: `5`, `0.3`.
    */
   readonly scopeCount?: number
   readonly scopeShare?: number
 }
 
-/** The operating API. */
+/** The operating API. The files are PEM files. */
 export interface HttpConfig {
+  /** Address to listen on. Default: `127.0.0.1`. */
   readonly host?: string
+  /** Port; 0 for any free port. Default: `8477`. */
   readonly port?: number
-  /** Required on any address but loopback; allows everything. */
+  /** Token that allows everything; required on any address but loopback, and there of at least 32 characters. */
   readonly token?: Secret
-  /** Allows GET and HEAD only. The responses contain personal data. */
+  /** Token that allows GET and HEAD only; the responses contain personal data. */
   readonly readToken?: Secret
-  /** Names under which clients reach the API, such as `rollcall.example.com`; with `https://` if a proxy terminates TLS. */
+  /** Further names under which clients reach the API, such as `rollcall.example.com`; `https://<name>` if a proxy terminates TLS. */
   readonly hosts?: ReadonlyArray<string>
-  /** Paths of PEM files. New files are used within a minute. */
+  /** New files are used within a minute. */
   readonly tls?: {
-    /** The server's certificate, followed by those of its intermediate authorities, and its private key. */
+    /** The server's certificate with its intermediate certificates, and its unencrypted private key. The API then speaks TLS 1.2 and 1.3 only. */
     readonly certFile?: string
     readonly keyFile?: string
-    /** For commands: the certificates of the authorities that may sign the server's certificate. */
+    /**
+     * For commands on another machine, which then use https: the authority of the server's certificate (for a public one,
+     * `/etc/ssl/certs/ca-certificates.crt`).
+     */
     readonly caFile?: string
-    /** The authorities of the certificates that every client must present. */
+    /** Authorities: every connection must present a certificate that one of them signed, besides the token. */
     readonly clientCaFile?: string
-    /** For commands: the certificate that they present, and its private key. */
+    /** For commands and the image's health check: the certificate that they present, and its unencrypted private key. */
     readonly clientCertFile?: string
     readonly clientKeyFile?: string
   }
 }
 
+export interface LogConfig {
+  /** `trace`, `debug`, `info`, `warn` or `error`; `start --log-level` takes precedence. Default: `info`. */
+  readonly level?: "trace" | "debug" | "info" | "warn" | "error"
+  /** `pretty` or `json`. Default: on a terminal `pretty`, else `json`. */
+  readonly format?: "pretty" | "json"
+}
+
 export interface ConfigFile {
+  /** Base addresses of the API with their keys, by name. */
   readonly accounts?: Readonly<Record<string, AccountConfig>>
+  /** The connected systems that are read. */
   readonly integrations?: ReadonlyArray<IntegrationConfig>
+  /** How records are stored and published, by model. */
   readonly models?: { readonly [name in Model]?: ModelConfig }
-  /** Key of the hashes with which `redact` replaces values. */
+  /** Key of the hashes, required for `hash`. Keep it: with another key every hash changes. */
   readonly redactKey?: Secret
-  /** Keys that encrypt content in the store, one per line, the newest first. */
+  /** Keys that encrypt content in the store: 32 bytes in base64 each, one per line, the newest first. Default: not encrypted. */
   readonly encryptionKey?: Secret
+  /** Time between the two confirmations that a record is absent. Default: `10 minutes`. */
   readonly confirmInterval?: DurationText
+  /** Smallest overlap of polls. Default: `5 minutes`. */
   readonly overlapMin?: DurationText
+  /** First delay of retries. Default: `1 second`. */
   readonly retryBase?: DurationText
-  /** Connections to other machines that may be unencrypted. By default, none may. */
+  /** Connections to other machines that may be unencrypted: `api`, `kafka`, `postgres`, `http` (the operating API), `otlp`. Default: none. */
   readonly allowPlaintext?: ReadonlyArray<"api" | "kafka" | "postgres" | "http" | "otlp">
-  /** `sqlite:<file>` or `postgres://<user>@<host>/<database>` */
-  readonly store?: string
-  /** How long the event log is kept. */
+  /**
+   * `sqlite:<file>` or `postgres://<user>:<password>@<host>:<port>/<database>?sslmode=verify-full`. Default: `sqlite:./rollcall.db`.
+   */
+  readonly store?: string | Secret
+  /**
+   * How long the event log, the quarantine and the delivery journal are kept; longer while Kafka or plugins of any process are behind, until
+   * no process has had them for this time (at least an hour); one day for records that the source erased. Default: `7 days`.
+   */
   readonly retention?: DurationText
   readonly http?: HttpConfig
   readonly kafka?: KafkaConfig
-  readonly log?: {
-    readonly level?: "trace" | "debug" | "info" | "warn" | "error"
-    readonly format?: "pretty" | "json"
-  }
+  readonly log?: LogConfig
   readonly guard?: GuardConfig
   /** Each is the result of `Plugin.make`, or of `with` on such a plugin. */
   readonly plugins?: ReadonlyArray<Plugin<unknown>>

@@ -3,7 +3,10 @@
 interface Definition {
   /** The items of a list are separated by commas. A secret may be in the file that `<NAME>_FILE` names. */
   readonly kind: "text" | "list" | "secret"
-  /** One line, short enough for the help on 100 columns. The default value is in parentheses at the end. */
+  /**
+   * One line, short enough for the help on 100 columns, except for those of OpenTelemetry. The default value is in parentheses at the end.
+   * "the same": the variable is like the one before, on the page of settings too.
+   */
   readonly description: string
 }
 
@@ -68,27 +71,57 @@ const definitions = {
   https_proxy: { kind: "secret", description: "the same" },
   NO_PROXY: { kind: "list", description: "servers that are reached without a proxy" },
   no_proxy: { kind: "list", description: "the same" },
-  OTEL_SDK_DISABLED: { kind: "text", description: "true exports nothing (false)" },
-  OTEL_SERVICE_NAME: { kind: "text", description: "name of the service in the resource (rollcall)" },
-  OTEL_RESOURCE_ATTRIBUTES: { kind: "text", description: "attributes of the resource: name=value,name=value" },
-  OTEL_TRACES_EXPORTER: { kind: "text", description: "otlp, or none for no traces" },
-  OTEL_METRICS_EXPORTER: { kind: "text", description: "otlp, or none for no metrics" },
-  OTEL_TRACES_SAMPLER: { kind: "text", description: "which traces are recorded (parentbased_always_on)" },
-  OTEL_TRACES_SAMPLER_ARG: { kind: "text", description: "share of the traces that is recorded, 0 to 1 (1)" },
-  OTEL_BSP_SCHEDULE_DELAY: { kind: "text", description: "longest time between two exports of spans, ms (5000)" },
-  OTEL_METRIC_EXPORT_INTERVAL: { kind: "text", description: "time between two exports of metrics, ms (60000)" },
-  OTEL_EXPORTER_OTLP_ENDPOINT: { kind: "text", description: "address of a collector" },
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: { kind: "text", description: "whole address for traces" },
-  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: { kind: "text", description: "whole address for metrics" },
-  OTEL_EXPORTER_OTLP_HEADERS: { kind: "secret", description: "headers of the requests: name=value,name=value" },
-  OTEL_EXPORTER_OTLP_TRACES_HEADERS: { kind: "secret", description: "headers of the requests with traces" },
-  OTEL_EXPORTER_OTLP_METRICS_HEADERS: { kind: "secret", description: "headers of the requests with metrics" },
-  OTEL_EXPORTER_OTLP_PROTOCOL: { kind: "text", description: "http/protobuf or http/json (http/protobuf)" },
-  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: { kind: "text", description: "protocol for traces" },
-  OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: { kind: "text", description: "protocol for metrics" },
-  OTEL_EXPORTER_OTLP_TIMEOUT: { kind: "text", description: "limit of one export with its retries, ms (10000)" },
-  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: { kind: "text", description: "limit of one export of traces, ms" },
-  OTEL_EXPORTER_OTLP_METRICS_TIMEOUT: { kind: "text", description: "limit of one export of metrics, ms" }
+  OTEL_SDK_DISABLED: { kind: "text", description: "true switches the export off, whatever else is set (false)" },
+  OTEL_SERVICE_NAME: {
+    kind: "text",
+    description: "service.name of the resource; takes precedence over the attributes (rollcall)"
+  },
+  OTEL_RESOURCE_ATTRIBUTES: {
+    kind: "text",
+    description:
+      "attributes of the resource: name=value,name=value with percent-encoded values. Rollcall adds service.version, and service.instance.id, which is new at each start"
+  },
+  OTEL_TRACES_EXPORTER: {
+    kind: "text",
+    description: "otlp switches the signal on (without an address, to http://localhost:4318), none switches it off"
+  },
+  OTEL_METRICS_EXPORTER: { kind: "text", description: "the same for metrics" },
+  OTEL_TRACES_SAMPLER: {
+    kind: "text",
+    description:
+      "which traces are recorded: always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off or parentbased_traceidratio (parentbased_always_on)"
+  },
+  OTEL_TRACES_SAMPLER_ARG: {
+    kind: "text",
+    description: "for the two traceidratio samplers: the share of traces that is recorded, 0 to 1 (1)"
+  },
+  OTEL_BSP_SCHEDULE_DELAY: {
+    kind: "text",
+    description: "longest time between two exports of spans, in ms; 1,000 spans are exported at once (5000)"
+  },
+  OTEL_METRIC_EXPORT_INTERVAL: { kind: "text", description: "time between two exports of metrics, in ms (60000)" },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    kind: "text",
+    description: "address of a collector, to which /v1/traces and /v1/metrics are appended; switches both signals on"
+  },
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: { kind: "text", description: "the whole address for one signal; switches it on" },
+  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: { kind: "text", description: "the same for metrics" },
+  OTEL_EXPORTER_OTLP_HEADERS: {
+    kind: "secret",
+    description:
+      "headers of the requests: name=value,name=value with percent-encoded values. A file is read for each export"
+  },
+  OTEL_EXPORTER_OTLP_TRACES_HEADERS: { kind: "secret", description: "the same for traces" },
+  OTEL_EXPORTER_OTLP_METRICS_HEADERS: { kind: "secret", description: "the same for metrics" },
+  OTEL_EXPORTER_OTLP_PROTOCOL: {
+    kind: "text",
+    description: "http/protobuf or http/json; with grpc nothing is exported (http/protobuf)"
+  },
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: { kind: "text", description: "the same for traces" },
+  OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: { kind: "text", description: "the same for metrics" },
+  OTEL_EXPORTER_OTLP_TIMEOUT: { kind: "text", description: "limit of one export with its retries, in ms (10000)" },
+  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: { kind: "text", description: "the same for traces" },
+  OTEL_EXPORTER_OTLP_METRICS_TIMEOUT: { kind: "text", description: "the same for metrics" }
 } as const satisfies Readonly<Record<string, Definition>>
 
 export type Variable = keyof typeof definitions
@@ -109,7 +142,7 @@ export const variablesHelp = (): string => {
   const lines = helpLines()
   const width = Math.max(...lines.map(([name]) => name.length)) + 2
   return [
-    "ENVIRONMENT VARIABLES (docs/configuration.md describes them; <NAME>_FILE names a file with a secret)",
+    "ENVIRONMENT VARIABLES (docs/reference/settings.md has more; <NAME>_FILE names a file with a secret)",
     ...lines.map(([name, description]) => `  ${name.padEnd(width)}${description}`)
   ].join("\n")
 }

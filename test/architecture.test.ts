@@ -74,7 +74,7 @@ const layers: ReadonlyArray<Layer> = [
   },
   {
     name: "schema",
-    files: /^publish\/(EventSchema|RecordSchema|SchemaDocuments)\.ts$/,
+    files: /^publish\/(EventSchema|RecordColumns|RecordSchema|SchemaDocuments)\.ts$/,
     imports: ["domain", "api"],
     packages: none
   },

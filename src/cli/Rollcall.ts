@@ -16,6 +16,7 @@ import { version } from "../http/contract/Version.ts"
 import { deadLetters } from "./DeadLettersCommand.ts"
 import { demo } from "./demo/DemoCommand.ts"
 import { doctor } from "./doctor/DoctorCommand.ts"
+import { exportRecords } from "./ExportCommand.ts"
 import { fleet } from "./FleetCommand.ts"
 import { forget } from "./ForgetCommand.ts"
 import { holds } from "./HoldsCommand.ts"
@@ -46,6 +47,7 @@ const commands = Command.make("rollcall").pipe(
     schema,
     status,
     tail,
+    exportRecords,
     streams,
     holds,
     integrations,

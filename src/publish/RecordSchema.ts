@@ -61,11 +61,17 @@ const opened = ({ properties = {} }: JsonSchema): JsonSchema => ({
   additionalProperties: true
 })
 
-/** The schema of a model's records, without `$id` and references. `title` is the name of the record's type. */
-export const recordSchemaOf = (model: Model): JsonSchema & { readonly title: string } => {
+/** The contract's schema of a model's records. `title` is the name of the record's type. */
+export const contractSchemaOf = (model: Model): JsonSchema & { readonly title: string } => {
   const { definitions, schema } = Schema.toJsonSchemaDocument(contract[model])
   const title = String(schema["$ref"]).replace(/^.*\//, "")
-  const { properties, ...open } = opened(definitions[title] ?? {})
+  return { ...definitions[title], title }
+}
+
+/** The schema of a model's published records, without `$id` and references. */
+export const recordSchemaOf = (model: Model): JsonSchema & { readonly title: string } => {
+  const { title, ...contract } = contractSchemaOf(model)
+  const { properties, ...open } = opened(contract)
   return {
     title,
     description:

@@ -18,6 +18,7 @@ import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import type { Model } from "../../domain/Model.ts"
 import { withoutValue } from "../../domain/Quote.ts"
 import { Api } from "../../http/contract/Api.ts"
 import { Fault, NotReady } from "../../http/contract/Problem.ts"
@@ -47,7 +48,13 @@ export interface FeedEvent {
 /** Parses an event without validation, because it comes from our own API. */
 export const parseEvent = (text: string): FeedEvent => JSON.parse(text)
 
-interface EventPage {
+export interface EventQuery {
+  readonly after?: string
+  readonly model?: ReadonlyArray<Model>
+  readonly limit: number
+}
+
+export interface EventPage {
   readonly events: ReadonlyArray<FeedEvent>
   readonly next: string
 }
@@ -199,7 +206,7 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     transformResponse: Effect.mapError((error) => error instanceof NotReady ? error : notRollcall)
   })
 
-  const readPage = Effect.fnUntraced(function*(query: { readonly after?: string; readonly limit: number }) {
+  const readPage = Effect.fnUntraced(function*(query: EventQuery) {
     const response = yield* api.feed.events({ query, headers: {}, responseMode: "response-only" })
     const text = yield* Effect.mapError(response.text, () => unreachable)
     const page: EventPage = yield* Effect.try({ try: () => JSON.parse(text), catch: () => notRollcall })
@@ -227,6 +234,7 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     allStreams: allItems((after) => api.streams.streams({ query: { ...after, limit: 1000 } })),
     /** Position of the newest event. */
     newestPosition: Effect.map(readPage({ after: "latest", limit: 1 }), ({ next }) => next),
+    eventPage: readPage,
     /** Every event from the oldest retained one to the newest one at the time of the call. */
     allEvents: Stream.paginate({}, page),
     /**

@@ -31,6 +31,9 @@ export const progressPrinter = (json: boolean) => (text: string): Effect.Effect<
 
 const printError = (text: string): void => void process.stderr.write(toTerminal(`${text}\n`))
 
+/** Prints a line for the person who runs a command whose standard output is for a program. */
+export const printAside = (text: string): Effect.Effect<void> => Effect.sync(() => printError(text))
+
 /** A command failed, and its error is already reported. */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", { exitCode: Schema.Number }) {
   /** 3 if another process works on the SQLite store, so that a scheduler can ignore a start that is not needed; otherwise 1. */

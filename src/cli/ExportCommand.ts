@@ -1,0 +1,109 @@
+/** `rollcall export`: the current records as a file, for people and programs without Kafka. */
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { closestName } from "../domain/ClosestName.ts"
+import { isModel, type Model, modelNames } from "../domain/Model.ts"
+import { connect, runClientCommand } from "./client/ClientCommand.ts"
+import type { TextFormat } from "./export/RecordText.ts"
+import { config, json, switchFlag, textFlag } from "./terminal/Flags.ts"
+import { awaitShutdownSignal, CommandError, print, printAside } from "./terminal/Process.ts"
+
+const namesOf = Option.match({ onNone: () => [], onSome: (text: string) => [...new Set(text.split(","))] })
+
+const checkModels = (names: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Model>, CommandError> => {
+  const unknown = names.find((name) => !isModel(name))
+  return unknown === undefined
+    ? Effect.succeed(names.filter(isModel))
+    : Effect.fail(
+      new CommandError({
+        message: `there is no model ${unknown}`,
+        hint: `Did you mean ${closestName(unknown, modelNames)}?`
+      })
+    )
+}
+
+const refuse = (message: string, hint: string) => Effect.fail(new CommandError({ message, hint }))
+
+const checkCombination = (
+  { follow, format, output, sqlite }: {
+    readonly follow: boolean
+    readonly format: Option.Option<TextFormat>
+    readonly output: Option.Option<string>
+    readonly sqlite: Option.Option<string>
+  },
+  models: ReadonlyArray<Model>
+): Effect.Effect<void, CommandError> => {
+  if (Option.isSome(sqlite) && (follow || Option.isSome(format) || Option.isSome(output))) {
+    return refuse(
+      "--sqlite cannot be combined with --format, --output and --follow",
+      "Run the command again to update the database."
+    )
+  }
+  if (Option.getOrNull(format) !== "csv") return Effect.void
+  if (follow) return refuse("--follow needs JSON Lines", "Remove --format csv.")
+  return models.length === 1
+    ? Effect.void
+    : refuse("CSV has the columns of one model", "Name it, for example with --model ats.application.")
+}
+
+export const exportRecords = Command.make("export", {
+  config,
+  json: json.pipe(Flag.withDescription("Print the position and the numbers of records as JSON")),
+  filter: {
+    model: textFlag("model", "Only records of these models, comma-separated (default: all models)", "names"),
+    integration: textFlag("integration", "Only records of these integrations, comma-separated", "ids")
+  },
+  target: {
+    format: Flag.Literals("format", ["jsonl", "csv"]).pipe(
+      Flag.withDescription(
+        "jsonl: JSON Lines, a record in each line (default). csv: one model, with a column for each field"
+      ),
+      Flag.optional
+    ),
+    output: textFlag("output", "Write to this file instead of standard output", "file"),
+    sqlite: textFlag("sqlite", "Write to this SQLite database, with a table for each model, or update it", "file"),
+    follow: switchFlag("follow", "Continue with later events, as JSON Lines, until the command is stopped")
+  }
+}, ({ config, filter, json, target }) =>
+  Effect.gen(function*() {
+    const named = namesOf(filter.model)
+    const models = yield* checkModels(named.length === 0 ? modelNames : named)
+    yield* checkCombination(target, models)
+    const selection = { models, integrations: namesOf(filter.integration) }
+    const client = yield* connect(config)
+    const { fileOutput, standardOutput } = yield* Effect.promise(() => import("./export/Output.ts"))
+    const { summaryText, writeDatabase, writeText } = yield* Effect.promise(() => import("./export/WriteExport.ts"))
+    if (Option.isSome(target.sqlite)) {
+      const summary = yield* writeDatabase(client, target.sqlite.value, selection)
+      return yield* print(summaryText(summary, json))
+    }
+    const output = Option.isSome(target.output) ? yield* fileOutput(target.output.value) : standardOutput
+    const format = Option.getOrElse(target.format, () => "jsonl" as const)
+    const summary = yield* writeText(client, output, format, selection)
+    const show = Option.isSome(target.output) ? print : printAside
+    yield* show(summaryText(summary, json))
+    if (!target.follow) return
+    const query = {
+      after: summary.position,
+      model: models.join(),
+      ...selection.integrations.length > 0 && { integration: selection.integrations.join() }
+    }
+    const events = Stream.runForEach(client.follow(query), (event) => output.write(`${event}\n`))
+    yield* Effect.raceFirst(events, awaitShutdownSignal)
+  }).pipe(Effect.scoped, runClientCommand)).pipe(
+    Command.withDescription(
+      "Write the current records to a file, as they are at one position of the event log. Only its owner can read the file. " +
+        "`rollcall forget` does not reach exported files"
+    ),
+    Command.withExamples([
+      { command: "rollcall export > records.jsonl", description: "All records as JSON Lines" },
+      {
+        command: "rollcall export --model ats.application --format csv --output applications.csv",
+        description: "One model as a table"
+      },
+      { command: "rollcall export --sqlite records.db", description: "A database; the next call updates it" }
+    ])
+  )

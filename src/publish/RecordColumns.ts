@@ -1,0 +1,116 @@
+/**
+ * The columns of a model's records, for tables: derived from the contract's schema of the model.
+ *
+ * Invariants
+ * 1. Every value of a record that is not null is in its row. A value without a column, or of another type than its column, is in the column
+ *    `unknown_fields`, under its own names
+ * 2. The columns depend only on the schema, so a new field of the API does not change a table
+ *
+ * Gotchas
+ * - A hash in place of a redacted number, and a number that a double cannot hold, are texts.
+ * - Names of columns often ignore case, so of two fields that differ only in case, the first one has a column.
+ */
+import { isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
+import type { Model } from "../domain/Model.ts"
+import { contractSchemaOf, type JsonSchema } from "./RecordSchema.ts"
+
+/** `time`: a text with an ISO 8601 time. `json`: a value of any form. */
+export type ColumnType = "string" | "int64" | "double" | "boolean" | "time" | "json"
+
+export interface Column {
+  /** The field's name. For a field of a nested object: the names that lead to it, with dots between them. */
+  readonly name: string
+  readonly type: ColumnType
+}
+
+/** Names that tables use for themselves. */
+export const unknownFields = "unknown_fields"
+const reserved: ReadonlyArray<string> = ["integration", "record_generation", "record_version", unknownFields]
+
+type Fields = Map<string, Column | Fields>
+
+export interface RecordColumns {
+  /** Without the column `unknown_fields`. `id` is the first one. */
+  readonly columns: ReadonlyArray<Column>
+  readonly fields: ReadonlyMap<string, Column | Fields>
+}
+
+const typeOf = ({ format, type }: JsonSchema, isUnion: boolean): ColumnType => {
+  if (type === "string") return format === "date-time" && !isUnion ? "time" : "string"
+  if (type === "integer") return "int64"
+  if (type === "number") return "double"
+  return type === "boolean" ? "boolean" : "json"
+}
+
+/** The one schema of a property beside null; a union of texts is a text, and any other union is of any form. */
+const schemaOf = (property: JsonSchema): { readonly schema: JsonSchema; readonly isUnion: boolean } => {
+  const choices = (property.anyOf ?? [property]).filter(({ type }) => type !== "null")
+  const [schema = {}] = choices
+  return choices.every(({ type }) => type === schema.type)
+    ? { schema, isUnion: choices.length > 1 }
+    : { schema: {}, isUnion: true }
+}
+
+/** `flat`: nested objects have a column for each of their fields; otherwise they have one column. */
+export const recordColumnsOf = (model: Model, flat = false): RecordColumns => {
+  const taken = new Set(reserved)
+  const columns: Array<Column> = []
+  const fieldsOf = (properties: NonNullable<JsonSchema["properties"]>, path: string): Fields => {
+    const fields: Fields = new Map()
+    for (const [field, property] of Object.entries(properties)) {
+      const name = path + field
+      const { isUnion, schema } = schemaOf(property)
+      if (flat && schema.type === "object" && schema.properties !== undefined) {
+        fields.set(field, fieldsOf(schema.properties, `${name}.`))
+      } else if (!taken.has(name.toLowerCase())) {
+        const column = { name, type: typeOf(schema, isUnion) }
+        taken.add(name.toLowerCase())
+        fields.set(field, column)
+        columns.push(column)
+      }
+    }
+    return fields
+  }
+  const fields = fieldsOf({ id: { type: "string" }, ...contractSchemaOf(model).properties }, "")
+  return { columns, fields }
+}
+
+/** Whether a value that is not null has the type of its column. */
+export type Fits = (type: ColumnType, value: JsonValue) => boolean
+
+export const fits: Fits = (type, value) => {
+  if (type === "json") return true
+  if (type === "int64") return Number.isSafeInteger(value)
+  if (type === "double") return typeof value === "number"
+  return typeof value === (type === "boolean" ? "boolean" : "string")
+}
+
+export interface RecordRow {
+  /** The values of columns, by name; a column without a value has none. */
+  readonly values: ReadonlyMap<string, JsonValue>
+  /** The content of the column `unknown_fields`. */
+  readonly unknown: JsonObject | null
+}
+
+export const rowOf = ({ fields }: RecordColumns, record: JsonObject, valueFits: Fits = fits): RecordRow => {
+  const values = new Map<string, JsonValue>()
+  const takeFrom = (object: JsonObject, known: RecordColumns["fields"]): JsonObject | null => {
+    const others: Array<readonly [string, JsonValue]> = []
+    for (const [name, value] of Object.entries(object)) {
+      if (value === null) continue
+      const field = known.get(name)
+      if (field instanceof Map && isObject(value)) {
+        const left = takeFrom(value, field)
+        if (left !== null) others.push([name, left])
+      } else if (field === undefined || field instanceof Map || !valueFits(field.type, value)) {
+        others.push([name, value])
+      } else {
+        values.set(field.name, value)
+      }
+    }
+    // unlike an assignment, this keeps a field with the name __proto__
+    return others.length === 0 ? null : Object.fromEntries(others)
+  }
+  const unknown = takeFrom(record, fields)
+  return { values, unknown }
+}

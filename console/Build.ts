@@ -5,7 +5,6 @@
 import * as esbuild from "esbuild"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { modelNames, transitionNames } from "../src/domain/Model.ts"
 
 const folder = import.meta.dirname
 const modules = join(folder, "../node_modules")
@@ -47,8 +46,6 @@ export const build = async (): Promise<ReadonlyMap<string, Uint8Array>> => {
     jsxImportSource: "preact",
     define: {
       "process.env.NODE_ENV": '"production"',
-      MODEL_NAMES: JSON.stringify(modelNames),
-      TRANSITION_NAMES: JSON.stringify(transitionNames),
       GLOSSARY: JSON.stringify(glossary())
     },
     metafile: true,

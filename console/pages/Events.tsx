@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import type { ChangeView } from "../../src/http/contract/ChangeApi.ts"
 import { get, RequestError } from "../Client.ts"
 import { plural, time } from "../Format.ts"
+import { overview } from "../Live.ts"
 import { Badge, Empty, Failure, Since, Title, type Tone } from "../parts/Basics.tsx"
 import { Filters, SelectFilter, TextFilter } from "../parts/Filters.tsx"
 import type { Page } from "../parts/Resource.tsx"
@@ -142,9 +143,9 @@ export const EventsPage = () => {
         <TextFilter name="id" label="Id of a record" />
         <TextFilter name="remote_id" label="Its id at the vendor" />
         <TextFilter name="integration" label="Integration" />
-        <SelectFilter label="Model" name="model" options={MODEL_NAMES} />
+        <SelectFilter label="Model" name="model" options={overview.value?.models ?? []} />
         <SelectFilter label="Kind" name="kind" options={["created", "updated", "deleted"]} />
-        <SelectFilter label="Transition" name="transition" options={TRANSITION_NAMES} />
+        <SelectFilter label="Transition" name="transition" options={overview.value?.transitions ?? []} />
       </Filters>
       {status instanceof RequestError ? <Failure error={status} retry={again} /> : null}
       <p class="pages" role="status">

@@ -6,6 +6,7 @@ import * as MemoryStore from "../../test/support/store/MemoryStore.ts"
 import * as Redactor from "../capture/rewrite/Redactor.ts"
 import { takeStreams } from "../capture/Stream.ts"
 import type { Settings } from "../config/Config.ts"
+import { builtInModels } from "../domain/BuiltInModels.ts"
 import { type Model, streamName } from "../domain/Model.ts"
 import { appliedRules } from "../domain/Redaction.ts"
 import { Source, SourceError, Transient } from "../source/Source.ts"
@@ -42,7 +43,10 @@ describe("a store that a later version has used", () => {
       yield* store.ensureStreams([unknown, known].map((key) => stateOf(key, { redactions: [appliedRules(true, {})] })))
       const ownership = yield* takeStreams
       const rules = { "hris.skill": { remoteData: "drop", redact: { "/name": "drop" } } } as const
-      const begun = yield* Redactor.begin(ownership, processingByStream({ models: rules, redactKey: null }))
+      const begun = yield* Redactor.begin(
+        ownership,
+        processingByStream({ known: builtInModels, models: rules, redactKey: null })
+      )
       assert.deepStrictEqual(begun.map(({ stream }) => stream.model), ["hris.skill"])
     }).pipe(Effect.provide(MemoryStore.layer())))
 })

@@ -26,7 +26,7 @@ import type { StoreLocation } from "../config/StoreSettings.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
 import { endRunningDeliveries } from "../delivery/engine/WithoutPlugins.ts"
 import type { EncryptionKey } from "../domain/EncryptionKey.ts"
-import { derivedRegistry, isDerived, isModel, type Model, type StreamKey } from "../domain/Model.ts"
+import { isModel, type Model, type StreamKey } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import { Calls } from "../fleet/Calls.ts"
 import { KeyWatch } from "../fleet/KeyWatch.ts"
@@ -82,20 +82,23 @@ const apiLayer = (options: UnifiedApi.Options) => Layer.provide(UnifiedApi.layer
 /** The API for a command without a store. Its process does not share the request budget of the accounts. */
 export const sourceLayer = (options: UnifiedApi.Options) => Layer.provide(apiLayer(options), RequestBudget.local)
 
+type ProcessingSettings = Pick<Config.Settings, "known" | "models" | "redactKey">
+
 const processingByModel =
-  ({ models, redactKey }: Pick<Config.Settings, "models" | "redactKey">) => (model: Model): Processing.Processing => {
+  ({ known, models, redactKey }: ProcessingSettings) => (model: Model): Processing.Processing => {
     const settingsOf = (model: Model) => models[model] ?? { remoteData: "drop", redact: {} }
+    const source = known.derivedOf(model)?.from
     return Processing.make(model, {
       ...settingsOf(model),
-      ...isDerived(model) ? { source: settingsOf(derivedRegistry[model].from) } : {},
+      ...source === undefined ? {} : { source: settingsOf(source) },
       key: redactKey === null ? "" : Redacted.value(redactKey)
-    })
+    }, known)
   }
 
 /** Null for a stream of a model that only a later version knows: it used the store before. */
-export const processingByStream = (settings: Pick<Config.Settings, "models" | "redactKey">) => {
+export const processingByStream = (settings: ProcessingSettings) => {
   const processing = processingByModel(settings)
-  return ({ model }: Pick<StreamKey, "model">) => isModel(model) ? processing(model) : null
+  return ({ model }: Pick<StreamKey, "model">) => isModel(settings.known, model) ? processing(model) : null
 }
 
 /** Determines the models of integrations with `models: "auto"` from the API's tool catalog. */

@@ -2,7 +2,7 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Guard from "../domain/Guard.ts"
-import { registry, type StreamKey, type StreamModel } from "../domain/Model.ts"
+import { isSweptOnly, type StreamKey } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { captureScopeOf, captureScopes } from "../domain/Shard.ts"
 import { type Page, type PageRequest, Source, type SourceError } from "../source/Source.ts"
@@ -16,7 +16,7 @@ export type RunError = SourceError | RunAborted | StoreError
 
 /** A stream with its configuration in this process. */
 export interface Stream {
-  readonly key: StreamKey & { readonly model: StreamModel }
+  readonly key: StreamKey
   readonly settings: StreamSettings
   readonly processing: Processing
   /** Processing of the model derived from the stream's records; null if no model is derived. */
@@ -32,7 +32,8 @@ export interface Stream {
 }
 
 /** True if the API only returns the list as a whole: the stream is never polled, and every run is a sweep. */
-export const isSweepOnly = ({ key }: Pick<Stream, "key">): boolean => registry[key.model].sweepOnly === true
+export const isSweepOnly = ({ processing: { model, models } }: Pick<Stream, "processing">): boolean =>
+  isSweptOnly(models, model)
 
 /** Which integrations' streams this process owns. */
 export interface Ownership {

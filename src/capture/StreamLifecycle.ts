@@ -7,7 +7,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { isStreamModel, type Model, type StreamKey, type StreamModel } from "../domain/Model.ts"
+import type { Model, Models, StreamKey } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import type { SourceError } from "../source/Source.ts"
 import { type Run, zeroRowCounts } from "../store/Run.ts"
@@ -23,7 +23,7 @@ export class RunAborted extends Schema.TaggedError<RunAborted>()("RunAborted", {
 /** Configuration of one stream. */
 export interface StreamSettings {
   readonly integration: string
-  readonly model: StreamModel
+  readonly model: Model
   readonly account: string
   readonly interval: Duration.Duration
   readonly sweepInterval: Duration.Duration
@@ -38,13 +38,10 @@ export interface StreamSettings {
 }
 
 /** True if capture reads the stream, that is, if its model is not derived. */
-export const isReadable = <S extends StreamKey>(stream: S): stream is S & { readonly model: StreamModel } =>
-  isStreamModel(stream.model)
+export const isReadable = (models: Models) => ({ model }: Pick<StreamKey, "model">): boolean =>
+  models.derivedOf(model) === undefined
 
-export const initialState = <M extends Model>(
-  settings: Omit<StreamSettings, "model"> & { readonly model: M },
-  minOverlap: Duration.Duration
-): StreamState & { readonly model: M } => ({
+export const initialState = (settings: StreamSettings, minOverlap: Duration.Duration): StreamState => ({
   integration: settings.integration,
   model: settings.model,
   account: settings.account,

@@ -5,7 +5,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import { forgettableModels, type ForgettableRecord } from "../domain/Forgotten.ts"
+import type { ForgettableRecord } from "../domain/Forgotten.ts"
+import { isModelName } from "../domain/Model.ts"
 import type { ForgetPlanView, ForgottenView } from "../http/contract/ForgetApi.ts"
 import { oneLine } from "../telemetry/TerminalText.ts"
 import { type ApiClient, ApiClientError } from "./client/ApiClient.ts"
@@ -20,16 +21,16 @@ const form = "<integration>/<model>/<id>, such as greenhouse:acme/ats.candidate/
 
 /** The first model name in the text separates the integration from the id. */
 const parse = (text: string): Effect.Effect<ForgettableRecord, CommandError> => {
-  const found = forgettableModels.flatMap((model) => {
-    const at = text.indexOf(`/${model}/`)
+  const found = [...text.matchAll(/\/([^/]+)(?=\/)/g)].flatMap(({ 1: model = "", index: at }) => {
+    if (!isModelName(model)) return []
     const id = text.slice(at + model.length + 2)
     return at > 0 && id !== "" ? [{ at, record: { integration: text.slice(0, at), model, id } }] : []
-  }).sort((a, b) => a.at - b.at)[0]
+  })[0]
   return found === undefined
     ? Effect.fail(
       new CommandError({
         message: "the argument is not the name of a record",
-        hint: `Write ${form}. Models: ${forgettableModels.join(", ")}.`
+        hint: `Write ${form}.`
       })
     )
     : Effect.succeed(found.record)

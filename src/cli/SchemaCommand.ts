@@ -4,7 +4,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Config from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
-import { modelNames } from "../domain/Model.ts"
+import { CurrentModels } from "../domain/BuiltInModels.ts"
 import { version } from "../http/contract/Version.ts"
 import { config, json as jsonFlag } from "./terminal/Flags.ts"
 import { print, withTerminalErrors } from "./terminal/Process.ts"
@@ -18,9 +18,10 @@ export const schema = Command.make("schema", {
     const kafka = yield* Effect.fromResult(Config.checkKafka(yield* loadRawConfig(config)))
     const { format, state, topic } = kafka ??
       { format: "cloudevents", state: false, topic: "rollcall.{model}" } as const
+    const { entries } = yield* CurrentModels
     const registered = kafka !== null && kafka.schemaRegistry !== null
     yield* print(
-      JSON.stringify(asyncApiOf({ version, models: modelNames, topic, state, format, registered }), null, json ? 0 : 2)
+      JSON.stringify(asyncApiOf({ version, models: entries, topic, state, format, registered }), null, json ? 0 : 2)
     )
   }).pipe(withTerminalErrors)).pipe(
     Command.withDescription("Print the AsyncAPI document of the events in Kafka, with the configured topics")

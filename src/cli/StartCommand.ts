@@ -15,12 +15,14 @@ import {
 } from "../app/Composition.ts"
 import { Capture } from "../capture/schedule/Capture.ts"
 import { listed } from "../capture/schedule/ModelDiscovery.ts"
+import { isReadable } from "../capture/StreamLifecycle.ts"
 import * as Config from "../config/Config.ts"
 import { logLevels } from "../config/DeploymentSettings.ts"
 import { defaultFile, type Fault, loadRawConfig } from "../config/RawConfig.ts"
 import { findIneffective, findUnknownVariables } from "../config/UnknownNames.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
-import { isStreamModel, type StreamKey, streamName } from "../domain/Model.ts"
+import { CurrentModels } from "../domain/BuiltInModels.ts"
+import { type StreamKey, streamName } from "../domain/Model.ts"
 import { version } from "../http/contract/Version.ts"
 import * as Server from "../http/Server.ts"
 import { CurrentProxies } from "../network/Proxies.ts"
@@ -44,7 +46,7 @@ const logStarted = Effect.fnUntraced(function*(plan: ResolvedConfig, url: string
     plan.streams.some((declared) => declared.integration === integration && declared.model === model)
   // a process of a fleet starts before streams are placed in it
   const added = stored.filter((stream) => stream.retired !== true && !isDeclared(stream))
-  const streams = [...plan.streams, ...added].filter(({ model }) => isStreamModel(model))
+  const streams = [...plan.streams, ...added].filter(isReadable(yield* CurrentModels))
   yield* Effect.annotateLogs(Effect.logInfo("started"), {
     version,
     streams: streams.length,

@@ -12,6 +12,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { builtInModels } from "../domain/BuiltInModels.ts"
 import * as Guard from "../domain/Guard.ts"
 import { isPlugin, type Plugin } from "../plugin/Plugin.ts"
 import { configurationOf, type IncompleteConfiguration, isEnabledIn } from "../plugin/PluginConfiguration.ts"
@@ -72,13 +73,16 @@ export type Settings = ReturnType<typeof parseSettings>
 const parseSettings = (sections: Sections) => {
   const allowPlaintext = parseAllowPlaintext(sections.allowPlaintext)
   const accounts = parseAccounts(sections.accounts, allowPlaintext)
-  const integrations = parseIntegrations(sections.integrations, Object.keys(accounts))
+  const known = builtInModels
+  const integrations = parseIntegrations(known, sections.integrations, Object.keys(accounts))
   const redactKey = sections.redactKey.secret()?.initial ?? null
   const telemetry = parseTelemetry(sections.log, allowPlaintext)
   return {
     accounts,
     integrations,
-    models: parseModelSettings(sections.models, sections.redactKey),
+    /** The models that this process knows. */
+    known,
+    models: parseModelSettings(known, sections.models, sections.redactKey),
     /** Key of the hashes that replace redacted values. */
     redactKey,
     /** Keys that encrypt content in the store, the newest first. If there are none, content is not encrypted. */
@@ -134,7 +138,7 @@ export const checkIntegration = (
 ): Result.Result<Integration, ConfigFaults> => {
   const faults: Array<Fault> = []
   const root = ConfigValue.root({ ...input, file: { name: "body", value: body } }, (fault) => faults.push(fault))
-  return toResult({ value: parseIntegrationBody(root, accounts), faults })
+  return toResult({ value: parseIntegrationBody(builtInModels, root, accounts), faults })
 }
 
 // ---- plugins ------------------------------------------------------------------------------------------------------

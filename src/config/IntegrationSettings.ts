@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { cursorParameter, isCursorParameter, pageSizeLimits } from "../api/Lists.ts"
 import { closestName } from "../domain/ClosestName.ts"
-import { derivedRegistry, isDerived, type Model, streamModels, withDerived } from "../domain/Model.ts"
+import type { Model, Models } from "../domain/Model.ts"
 import type { RemoteData } from "../domain/Processing.ts"
 import { display } from "../domain/Quote.ts"
 import type { Redaction } from "../domain/Redaction.ts"
@@ -117,12 +117,11 @@ export const parseAccounts = (
 
 // ---- integrations -------------------------------------------------------------------------------------------------
 
-const known = withDerived(streamModels)
 /** Maximum length of a list of models. A longer list is a mistake, or an attempt to keep the process busy. */
 const maxModels = 100
 
 /** Reports a fault and returns undefined if the model does not exist. */
-const parseModel = (value: ConfigValue, name: string): Model | undefined => {
+const parseModel = ({ names: known }: Models, value: ConfigValue, name: string): Model | undefined => {
   const model = known.find((model) => model === name)
   if (model === undefined) {
     value.fault(
@@ -134,24 +133,23 @@ const parseModel = (value: ConfigValue, name: string): Model | undefined => {
 }
 
 /** Undefined if none are set; `auto`: every model that the integration's tool may support. */
-const parseModelNames = (list: ConfigValue): "auto" | ReadonlyArray<Model> | undefined => {
+const parseModelNames = (models: Models, list: ConfigValue): "auto" | ReadonlyArray<Model> | undefined => {
   const isAuto = list.value === "auto" || (Array.isArray(list.value) && list.value.join() === "auto")
   if (!list.isSet || isAuto) return isAuto ? "auto" : undefined
   const items = list.items()
   if (items.length > maxModels) {
-    list.fault(`names ${items.length} models`, `There are only ${known.length}: ${known.join(", ")}`)
+    list.fault(`names ${items.length} models`, `There are only ${models.names.length}: ${models.names.join(", ")}`)
     return undefined
   }
-  const names = new Set(items.map((item) => parseModel(item, item.text() ?? "")))
+  const names = new Set(items.map((item) => parseModel(models, item, item.text() ?? "")))
   if (names.size === 0) list.fault("does not name a model", "To read every model, leave it out or write auto")
   for (const model of names) {
-    if (model === undefined || !isDerived(model)) continue
-    const { from } = derivedRegistry[model]
-    if (!names.has(from)) {
+    const from = model === undefined ? undefined : models.derivedOf(model)?.from
+    if (from !== undefined && !names.has(from)) {
       list.fault(`names "${model}", which is derived from "${from}", but not "${from}"`, `Add ${from}`)
     }
   }
-  return known.filter((model) => names.has(model))
+  return models.names.filter((model) => names.has(model))
 }
 
 /** The account of an integration: the one that it names, or else the only account, or else `default`. */
@@ -178,8 +176,8 @@ const declaredFields = { ...addedFields, pageSize: null, requestTimeout: null } 
 type IntegrationFields = { readonly [name in keyof typeof addedFields]: ConfigValue }
 
 /** The settings in the environment, which apply to all integrations. */
-const parseEnvironmentDefaults = (section: ConfigValue) => ({
-  models: parseModelNames(section.variable("ROLLCALL_MODELS")),
+const parseEnvironmentDefaults = (models: Models, section: ConfigValue) => ({
+  models: parseModelNames(models, section.variable("ROLLCALL_MODELS")),
   interval: section.variable("ROLLCALL_INTERVAL").duration(),
   sweepInterval: section.variable("ROLLCALL_SWEEP_INTERVAL").duration()
 })
@@ -194,6 +192,7 @@ const idHint = "An id is <tool>:<identifier> in plain ASCII, such as greenhouse:
 export type Integration = ReturnType<typeof parseIntegration>
 
 const parseIntegration = (
+  models: Models,
   id: ConfigValue,
   own: IntegrationFields | undefined,
   accounts: ReadonlyArray<string>,
@@ -208,7 +207,7 @@ const parseIntegration = (
   return {
     id: text,
     account: parseAccountName(id, own?.account, accounts),
-    models: choose(environment.models, () => own && parseModelNames(own.models)) ?? "auto",
+    models: choose(environment.models, () => own && parseModelNames(models, own.models)) ?? "auto",
     interval: choose(environment.interval, () => own?.interval.duration()) ?? Duration.minutes(1),
     sweepInterval: choose(environment.sweepInterval, () => own?.sweepInterval.duration()) ?? Duration.hours(6),
     /** Whether the first sweep publishes existing records, or only stores them. */
@@ -218,17 +217,25 @@ const parseIntegration = (
 
 /** `accounts`: the names of the configured accounts. */
 export const parseIntegrations = (
+  models: Models,
   integrations: ConfigValue,
   accounts: ReadonlyArray<string>
 ): ReadonlyArray<Integration & Partial<ReturnType<typeof parseRequestSettings>>> => {
-  const environment = parseEnvironmentDefaults(integrations)
+  const environment = parseEnvironmentDefaults(models, integrations)
   const declared = integrations.items().map((entry) => entry.fields(declaredFields))
   const chosen = integrations.variable("ROLLCALL_INTEGRATIONS")
   const ids = chosen.isSet ? chosen.items() : declared.map(({ id }) => id)
   const seenIds = new Set<string>()
   return ids.map((id) => {
     const own = declared.find((entry) => entry.id.value === id.value)
-    const integration = parseIntegration(id, own, accounts, environment, (environment, own) => environment ?? own())
+    const integration = parseIntegration(
+      models,
+      id,
+      own,
+      accounts,
+      environment,
+      (environment, own) => environment ?? own()
+    )
     if (integration.id !== "" && seenIds.has(integration.id)) {
       id.fault(`"${integration.id}" is listed more than once`, "Keep only one of them")
     }
@@ -238,10 +245,14 @@ export const parseIntegrations = (
 }
 
 /** Parses one integration whose own settings take precedence over the environment. */
-export const parseIntegrationBody = (body: ConfigValue, accounts: ReadonlyArray<string>): Integration => {
+export const parseIntegrationBody = (
+  models: Models,
+  body: ConfigValue,
+  accounts: ReadonlyArray<string>
+): Integration => {
   const own = body.fields(addedFields)
-  const environment = parseEnvironmentDefaults(body)
-  return parseIntegration(own.id, own, accounts, environment, (environment, own) => own() ?? environment)
+  const environment = parseEnvironmentDefaults(models, body)
+  return parseIntegration(models, own.id, own, accounts, environment, (environment, own) => own() ?? environment)
 }
 
 // ---- records ------------------------------------------------------------------------------------------------------
@@ -255,12 +266,13 @@ export interface ModelSettings {
 
 /** `redactKey`: the key of the hashes that replace redacted values. */
 export const parseModelSettings = (
+  known: Models,
   section: ConfigValue,
   redactKey: ConfigValue
 ): { readonly [model in Model]?: ModelSettings } => {
   const models: { [model in Model]?: ModelSettings } = {}
   for (const [name, entry] of section.entries()) {
-    const model = parseModel(entry, name)
+    const model = parseModel(known, entry, name)
     const own = entry.fields({ remoteData: null, redact: null })
     const redact: Record<string, Redaction> = {}
     for (const [pointer, how] of own.redact.entries()) {
@@ -271,7 +283,7 @@ export const parseModelSettings = (
           "Leave the number out: a pointer applies to all members of an array"
         )
       }
-      const why = model === undefined ? undefined : whyRequired(model, pointer)
+      const why = model === undefined ? undefined : whyRequired(known, model, pointer)
       if (why !== undefined) {
         how.fault(
           `must not be redacted, because ${why}`,

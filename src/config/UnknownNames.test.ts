@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as EffectConfig from "effect/Config"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
-import { modelNames } from "../domain/Model.ts"
+import { builtInModels, modelNames } from "../domain/BuiltInModels.ts"
 import * as Plugin from "../plugin/Plugin.ts"
 import type { Settings } from "./Config.ts"
 import { loadEnvironment } from "./RawConfig.ts"
@@ -120,7 +120,7 @@ const file = { file: { name: "rollcall.config.ts", value: {} } }
 describe("a redaction rule", () => {
   const found = (model: typeof modelNames[number], ...pointers: ReadonlyArray<string>) => {
     const redact = Object.fromEntries(pointers.map((pointer) => [pointer, "drop" as const]))
-    return findIneffective(file, { ...none, models: { [model]: { remoteData: "drop", redact } } })
+    return findIneffective(file, { ...none, known: builtInModels, models: { [model]: { remoteData: "drop", redact } } })
   }
 
   it.each(
@@ -175,7 +175,7 @@ describe("an integration in the settings of a plugin", () => {
     const integrations = ["greenhouse:acme", "workday:acme", "lever:tenant-1"].map((id) =>
       ({ id }) as Settings["integrations"][number]
     )
-    return findIneffective(file, { ...none, integrations, plugins: [plugin] })
+    return findIneffective(file, { ...none, known: builtInModels, integrations, plugins: [plugin] })
   }
 
   it("is reported with the declared id that it resembles", () => {

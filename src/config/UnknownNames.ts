@@ -14,10 +14,9 @@
 import * as Effect from "effect/Effect"
 import type * as SchemaAST from "effect/SchemaAST"
 import { fieldsOf } from "../api/Fields.ts"
-import { modelSchemas } from "../api/ModelSchemas.ts"
 import { closestName, distanceOf } from "../domain/ClosestName.ts"
 import { segments } from "../domain/Diff.ts"
-import { type Model, modelNames } from "../domain/Model.ts"
+import type { RecordSchema } from "../domain/Model.ts"
 import { display } from "../domain/Quote.ts"
 import { isPlugin } from "../plugin/Plugin.ts"
 import { variablesOf } from "../plugin/PluginConfiguration.ts"
@@ -129,8 +128,8 @@ interface UnknownField {
 }
 
 /** The first name of the pointer that the schema does not have; null if it may have all of them. */
-const findUnknownField = (model: Model, pointer: string): UnknownField | null => {
-  let ast: SchemaAST.AST | undefined = modelSchemas[model].ast
+const findUnknownField = (schema: RecordSchema, pointer: string): UnknownField | null => {
+  let ast: SchemaAST.AST | undefined = schema.ast
   let above = ""
   for (const name of segments(pointer)) {
     const fields = fieldsOf(ast)
@@ -143,8 +142,8 @@ const findUnknownField = (model: Model, pointer: string): UnknownField | null =>
 }
 
 /** The pointers that were probably meant: those that end with a similar name, else the most similar field of the same object. */
-const suggested = (model: Model, { above, fields, name }: UnknownField): ReadonlyArray<string> => {
-  const alike = pointersOf(fieldsOf(modelSchemas[model].ast) ?? new Map()).filter((pointer) =>
+const suggested = (schema: RecordSchema, { above, fields, name }: UnknownField): ReadonlyArray<string> => {
+  const alike = pointersOf(fieldsOf(schema.ast) ?? new Map()).filter((pointer) =>
     distanceOf(name, segments(pointer).at(-1) ?? "") <= maxDistance
   )
   const beside = [...fields.keys()]
@@ -156,12 +155,12 @@ const suggested = (model: Model, { above, fields, name }: UnknownField): Readonl
 }
 
 /** The configuration file is the only source of redaction rules. */
-const findUnknownFields = (file: RawConfig["file"], models: Settings["models"]): ReadonlyArray<Fault> =>
-  modelNames.flatMap((model) =>
+const findUnknownFields = (file: RawConfig["file"], { known, models }: NamingSettings): ReadonlyArray<Fault> =>
+  known.entries.flatMap(({ model, schema }) =>
     Object.keys(models[model]?.redact ?? {}).flatMap((pointer) => {
-      const unknown = findUnknownField(model, pointer)
+      const unknown = findUnknownField(schema, pointer)
       if (unknown === null) return []
-      const meant = suggested(model, unknown).join(" or ")
+      const meant = suggested(schema, unknown).join(" or ")
       return [{
         where: `${file === null ? "" : `${file.name}, `}models["${model}"].redact["${display(pointer)}"]`,
         message: `names no field of ${model} that Rollcall knows, so the rule probably removes nothing`,
@@ -194,11 +193,11 @@ const findUnknownIntegrations = ({ integrations, plugins }: NamingSettings): Rea
 
 // ---- all ----------------------------------------------------------------------------------------------------------
 
-type NamingSettings = Pick<Settings, "integrations" | "plugins" | "models" | "telemetryFaults">
+type NamingSettings = Pick<Settings, "integrations" | "known" | "models" | "plugins" | "telemetryFaults">
 
 /** The settings without effect in a valid configuration, besides variables. */
 export const findIneffective = ({ file }: Pick<RawConfig, "file">, settings: NamingSettings): ReadonlyArray<Fault> => [
   ...settings.telemetryFaults,
-  ...findUnknownFields(file, settings.models),
+  ...findUnknownFields(file, settings),
   ...findUnknownIntegrations(settings)
 ]

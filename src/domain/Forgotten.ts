@@ -12,15 +12,14 @@
 import { hash } from "node:crypto"
 import { isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
 import { type PathChange, segments } from "./Diff.ts"
-import { entryOf, type Model, modelNames, type NestedReference, registry } from "./Model.ts"
+import { type Model, type Models, type NestedReference, perModels, type RecordEntry } from "./Model.ts"
 
 /** Kinds of people that appear only inside other records, by the name under which they can be forgotten. */
 const embeddedOnly = { "hris.employee": "employee", "ats.user": "user" } as const
-export const forgettableModels = [
-  ...modelNames,
-  ...Object.keys(embeddedOnly) as ReadonlyArray<keyof typeof embeddedOnly>
-] as const
-export type ForgettableModel = (typeof forgettableModels)[number]
+/** The models whose records can be forgotten. */
+export const forgettableModels = ({ names }: Models): ReadonlyArray<Model> => [
+  ...new Set<Model>([...names, ...Object.keys(embeddedOnly) as ReadonlyArray<keyof typeof embeddedOnly>])
+]
 
 /** The forgotten ids of one integration, by model. */
 export type Forgotten = ReadonlyMap<string, ReadonlySet<string>>
@@ -29,22 +28,21 @@ export const nothingForgotten: Forgotten = new Map()
 /** A record that an operator names. */
 export interface ForgettableRecord {
   readonly integration: string
-  readonly model: ForgettableModel
+  readonly model: Model
   readonly id: string
 }
 
 /** The model of each kind of embedded record that can be forgotten. */
-const modelOfKind: ReadonlyMap<string, ForgettableModel> = new Map<string, ForgettableModel>([
-  ["candidate", "ats.candidate"],
-  ...Object.values(registry).flatMap(({ model, self }): ReadonlyArray<[string, Model]> =>
-    self === null ? [] : [[self.kind, model]]
-  ),
-  ...Object.entries(embeddedOnly).map(([model, kind]): [string, ForgettableModel] => [kind, model as ForgettableModel])
-])
+const modelsOfKinds = ({ lists }: Models): ReadonlyMap<string, Model> =>
+  new Map<string, Model>([
+    ["candidate", "ats.candidate"],
+    ...lists.flatMap(({ model, self }): ReadonlyArray<[string, Model]> => self === null ? [] : [[self.kind, model]]),
+    ...Object.entries(embeddedOnly).map(([model, kind]): [string, Model] => [kind, model as Model])
+  ])
 
 interface Place extends Pick<NestedReference, "path"> {
   /** The model of the record that is repeated here. */
-  readonly of: ForgettableModel
+  readonly of: Model
   /**
    * A property of the record that contains the copy: `candidate_id` of an application with a copy of its candidate. It has the same id as the
    * copy, and identifies the copy if the copy's own id is missing or redacted.
@@ -52,8 +50,8 @@ interface Place extends Pick<NestedReference, "path"> {
   readonly idProperty?: string
 }
 
-const placesIn = (model: Model): ReadonlyArray<Place> => [
-  ...entryOf(model).nested.flatMap(({ kind, path }) => {
+const placesIn = ({ model, nested }: RecordEntry, modelOfKind: ReadonlyMap<string, Model>): ReadonlyArray<Place> => [
+  ...nested.flatMap(({ kind, path }) => {
     const of = modelOfKind.get(kind)
     if (of === undefined) return []
     return [{
@@ -66,11 +64,14 @@ const placesIn = (model: Model): ReadonlyArray<Place> => [
     ? [{ path: ["application"], of: "ats.application", idProperty: "application_id" } as const]
     : []
 ]
-const places: ReadonlyMap<string, ReadonlyArray<Place>> = new Map(modelNames.map((model) => [model, placesIn(model)]))
+const placesOf = perModels((models): ReadonlyMap<string, ReadonlyArray<Place>> => {
+  const modelOfKind = modelsOfKinds(models)
+  return new Map(models.entries.map((entry) => [entry.model, placesIn(entry, modelOfKind)]))
+})
 
 /** The models whose records may repeat a record of this model. */
-export const embeddingModels = (model: ForgettableModel): ReadonlyArray<Model> =>
-  modelNames.filter((name) => places.get(name)?.some(({ of }) => of === model))
+export const embeddingModels = (models: Models, model: Model): ReadonlyArray<Model> =>
+  models.names.filter((name) => placesOf(models).get(name)?.some(({ of }) => of === model))
 
 /** Returns the value without copies of forgotten records; undefined if the value itself is such a copy. */
 const cut = (
@@ -95,8 +96,8 @@ const cut = (
 const has = (ids: ReadonlySet<string>, id: JsonValue | undefined): boolean => typeof id === "string" && ids.has(id)
 
 /** Removes the copies of forgotten records from a record: a copy becomes null, a copy in an array is removed. */
-export const withoutCopies = (model: Model, record: JsonObject, forgotten: Forgotten): JsonObject =>
-  (places.get(model) ?? []).reduce<JsonObject>((kept, { idProperty, of, path }) => {
+export const withoutCopies = (models: Models, model: Model, record: JsonObject, forgotten: Forgotten): JsonObject =>
+  (placesOf(models).get(model) ?? []).reduce<JsonObject>((kept, { idProperty, of, path }) => {
     const ids = forgotten.get(of)
     if (ids === undefined) return kept
     const rest = cut(
@@ -109,13 +110,14 @@ export const withoutCopies = (model: Model, record: JsonObject, forgotten: Forgo
 
 /** Whether a stored record, or a change that led to it, contains a copy of one of the forgotten records. */
 export const repeats = (
+  models: Models,
   model: Model,
   record: JsonObject | null,
   changes: ReadonlyArray<PathChange>,
   forgotten: Forgotten
 ): boolean => {
-  if (record !== null && withoutCopies(model, record, forgotten) !== record) return true
-  return (places.get(model) ?? []).some(({ of, path }) => {
+  if (record !== null && withoutCopies(models, model, record, forgotten) !== record) return true
+  return (placesOf(models).get(model) ?? []).some(({ of, path }) => {
     const ids = forgotten.get(of)
     return ids !== undefined && changes.some((change) => {
       if (segments(change.path)[0] !== path[0]) return false
@@ -137,9 +139,9 @@ export interface Removal {
 export const nothingRemoved: Removal = { id: "", isForgotten: () => false, withoutCopies: (record) => record }
 
 /** `nothingRemoved` if no forgotten record can be in a list of this model. */
-export const removalOf = (model: Model, forgotten: Forgotten): Removal => {
+export const removalOf = (models: Models, model: Model, forgotten: Forgotten): Removal => {
   const own = forgotten.get(model)
-  const repeated = [...new Set((places.get(model) ?? []).map(({ of }) => of))].sort().flatMap((of) => {
+  const repeated = [...new Set((placesOf(models).get(model) ?? []).map(({ of }) => of))].sort().flatMap((of) => {
     const ids = forgotten.get(of)
     return ids === undefined ? [] : [[of, [...ids].sort()]]
   })
@@ -147,7 +149,7 @@ export const removalOf = (model: Model, forgotten: Forgotten): Removal => {
   return {
     id: repeated.length === 0 ? "" : hash("sha256", JSON.stringify(repeated), "base64url"),
     isForgotten: (id) => own !== undefined && typeof id === "string" && own.has(id),
-    withoutCopies: (record) => withoutCopies(model, record, forgotten)
+    withoutCopies: (record) => withoutCopies(models, model, record, forgotten)
   }
 }
 

@@ -1,37 +1,23 @@
 /**
- * The model registry: one entry per kind of record, with everything that capture needs to know about it, as data.
- * CONTRIBUTING.md describes how to add a model.
+ * What Rollcall knows about each kind of record, as data: the entries of models, and the immutable value `Models` that joins them. The
+ * built-in entries are in `BuiltInModels.ts`; a list that the configuration defines is an entry of the same kind.
  *
  * Gotchas
  * - Ids are unique within a model, not across models, so every key contains integration, model and id.
  */
-import { type IncrementalModel, incrementalModels, lists, type Propagation } from "../api/Lists.ts"
-import { reads } from "../api/Reads.ts"
+import * as Schema from "effect/Schema"
+import type { Propagation } from "../api/Lists.ts"
 
-/** Every model that Rollcall knows. All are read from the API except `ats.candidate`, which is derived. */
-export const modelNames = [
-  "ats.application",
-  "ats.scorecard",
-  "ats.offer",
-  "ats.tag",
-  "ats.candidate",
-  "hris.payslip",
-  "hris.performance_review",
-  "hris.performance_review_cycle",
-  "hris.staffing_entity",
-  "hris.legal_entity",
-  "hris.skill",
-  "hris.absence_type",
-  "assessment.package"
-] as const
-export type Model = (typeof modelNames)[number]
-export const isModel = (name: string): name is Model => (modelNames as ReadonlyArray<string>).includes(name)
+/** The name of a model, such as `hris.payslip`: its category, a point, and its name in the category. */
+export type Model = `${string}.${string}`
 
-/** Models that a stream reads: the incremental lists, and the one list that the API only returns as a whole. */
-export type StreamModel = IncrementalModel | "assessment.package"
-
-/** Models without a list of their own; their records are embedded in the records of another model. */
-export type DerivedModel = Exclude<Model, StreamModel>
+/** Lower-case letters, digits and underscores: a name is a part of topics, of metrics and of paths. */
+const modelName = /^(?=.{3,64}$)[a-z][a-z0-9]*\.[a-z][a-z0-9_]*$/
+export const isModelName = (name: string): name is Model => modelName.test(name)
+/** Any valid name, whether this process knows the model or not. */
+export const ModelName: Schema.Codec<Model> = Schema.TemplateLiteral([Schema.String, ".", Schema.String]).check(
+  Schema.makeFilter(isModelName, { expected: "the name of a model" })
+)
 
 /** A business step, such as `hired`, that is recognized by a change of one property. */
 export interface TransitionRule {
@@ -65,171 +51,130 @@ export interface RecordEntry {
   /** Names of arrays without ids whose order has no meaning; their members are compared by content. */
   readonly unordered: ReadonlyArray<string>
   readonly transitions: ReadonlyArray<TransitionRule>
+  readonly schema: RecordSchema
 }
+export type RecordSchema = Schema.Codec<unknown, unknown>
 
-export interface ModelEntry extends RecordEntry {
-  readonly model: StreamModel
+/** A schema of records about which only the id is known. */
+export const openSchema = (model: Model): RecordSchema =>
+  Schema.Struct({ id: Schema.String }).annotate({ identifier: titleOf(model) })
+
+/** `hris.work_location` → `HrisWorkLocation`: the name of the type of the records. */
+export const titleOf = (model: Model): string =>
+  model.replaceAll(/(?:^|[._]+)([a-z0-9])/g, (_, first: string) => first.toUpperCase())
+
+/** A model that is a list of the API. */
+export interface ListEntry extends RecordEntry {
   /** True if the list has no filters, pages or timestamps, so that every run is a sweep. */
   readonly sweepOnly?: true
+  /** Path relative to the base URL. */
   readonly path: string
   readonly propagation: Readonly<Record<string, Propagation>>
   /** The kind under which other records embed records of this model; null if they do not. */
   readonly self: NestedKind | null
+  /**
+   * Names that the tool catalog may use for the model besides its name and the end of its path, in snake case and without the category. The
+   * contract does not define them.
+   */
+  readonly catalogNames: ReadonlyArray<string>
 }
 
-// Kinds of embedded records. Only some of them are models: employees, for example, are only read as parts of other records.
-const kind = (name: string, ...shared: ReadonlyArray<string>): NestedKind => ({ kind: name, shared })
-
-const candidate = kind("candidate", "first_name", "last_name", "email_addresses")
-const tag = kind("tag", "name")
-const stage = kind("stage", "name", "status", "index")
-const job = kind("job", "name")
-const interview = kind("interview", "title", "starting_at", "ending_at", "location", "canceled")
-const offer = kind("offer", "status")
-const user = kind("user", "first_name", "last_name", "email")
-const employee = kind("employee", "first_name", "last_name", "display_full_name", "work_email", "remote_deleted_at")
-const payRun = kind("pay_run", "start_date", "end_date", "legal_entity_id")
-const reviewCycle = kind("review_cycle", "name", "review_period_start_date")
-const location = kind("location", "name", "type")
-const legalEntity = kind("legal_entity", "name")
-const group = kind("group", "name", "type")
-const skill = kind("skill", "name")
-const proficiencyScale = kind("proficiency_scale", "type", "min", "max", "step", "ordered_options")
-
-const at = (path: string, nested: NestedKind): NestedReference => ({ path: path.split("."), ...nested })
-
-const contactLists = ["phone_numbers", "email_addresses", "social_media"]
-
-/** Transition rules by model. */
-const transitions = {
-  "ats.application": [
-    { name: "hired", path: ["outcome"], when: ["HIRED"] },
-    { name: "declined", path: ["outcome"], when: ["DECLINED"] },
-    { name: "stage_changed", path: ["current_stage_id"], when: "moves" }
-  ],
-  "ats.offer": [
-    { name: "offer_accepted", path: ["status"], when: ["ACCEPTED"] },
-    { name: "offer_declined", path: ["status"], when: ["DECLINED"] },
-    { name: "offer_sent", path: ["status"], when: ["SENT"] }
-  ],
-  "hris.performance_review": [{ name: "rated", path: ["summary_rating", "value"], when: "set" }],
-  "hris.staffing_entity": [
-    { name: "opened", path: ["status"], when: ["OPEN_LIMITED", "OPEN_UNLIMITED"] },
-    { name: "filled", path: ["status"], when: ["FILLED"] },
-    { name: "closed", path: ["status"], when: ["CLOSED"] },
-    { name: "frozen", path: ["status"], when: ["FROZEN"] }
-  ]
-} as const satisfies Partial<Record<Model, ReadonlyArray<TransitionRule>>>
-
-/** The names of a model's transitions. */
-export type TransitionName<M extends Model> = M extends keyof typeof transitions
-  ? (typeof transitions)[M][number]["name"]
-  : never
-
-/**
- * The order of the properties is part of the processing fingerprint (`Processing.ts`). A different order would make every stored
- * fingerprint outdated.
- */
-const plain = { self: null, nested: [], unordered: [], transitions: [] } satisfies Partial<ModelEntry>
-
-const details: Record<IncrementalModel, Partial<ModelEntry>> = {
-  "ats.application": {
-    nested: [
-      at("candidate", candidate),
-      at("candidate.tags", tag),
-      at("current_stage", stage),
-      at("job", job),
-      at("interviews", interview),
-      at("offers", offer)
-    ],
-    unordered: contactLists,
-    transitions: transitions["ats.application"]
-  },
-  "ats.scorecard": { nested: [at("author", user)] },
-  "ats.offer": {
-    self: offer,
-    nested: [at("application.candidate", candidate), at("application.job", job)],
-    unordered: ["email_addresses"],
-    transitions: transitions["ats.offer"]
-  },
-  "ats.tag": { self: tag },
-  "hris.payslip": { nested: [at("employee", employee), at("pay_run", payRun)] },
-  "hris.performance_review": {
-    nested: [at("reviewee", employee), at("reviewer", employee), at("review_cycle", reviewCycle)],
-    transitions: transitions["hris.performance_review"]
-  },
-  "hris.performance_review_cycle": { self: reviewCycle },
-  "hris.staffing_entity": {
-    nested: [
-      at("locations", location),
-      at("legal_entities", legalEntity),
-      at("groups", group),
-      at("skills.skill", skill),
-      at("skills.skill.proficiency_scale", proficiencyScale)
-    ],
-    unordered: ["employment_types"],
-    transitions: transitions["hris.staffing_entity"]
-  },
-  "hris.legal_entity": { self: legalEntity },
-  "hris.skill": { self: skill, nested: [at("proficiency_scale", proficiencyScale)] },
-  "hris.absence_type": {}
-}
-
-/** Entries of the models that are read from the API. */
-export const registry: Readonly<Record<StreamModel, ModelEntry>> = {
-  ...Object.fromEntries(
-    incrementalModels.map((model): [IncrementalModel, ModelEntry] => {
-      const { path, propagation } = lists[model]
-      return [model, { model, path, propagation, ...plain, ...details[model] }]
-    })
-  ) as Record<IncrementalModel, ModelEntry>,
-  "assessment.package": {
-    model: "assessment.package",
-    sweepOnly: true,
-    path: reads.assessmentPackages.path,
-    propagation: {},
-    ...plain
-  }
-}
-export const streamModels = Object.keys(registry) as ReadonlyArray<StreamModel>
-
-/** A derived model: each of its records is the value of `property` in a record of model `from`. */
+/** A derived model has no list: each of its records is the value of `property` in a record of model `from`. */
 export interface DerivedEntry extends RecordEntry {
-  readonly model: DerivedModel
-  readonly from: StreamModel
+  readonly from: Model
   readonly property: string
 }
 
-export const derivedRegistry: Readonly<Record<DerivedModel, DerivedEntry>> = {
-  "ats.candidate": {
-    model: "ats.candidate",
-    from: "ats.application",
-    property: "candidate",
-    nested: [at("tags", tag)],
-    unordered: contactLists,
-    transitions: []
+/**
+ * An entry without the details that are not given. The order of the properties is part of the processing fingerprint (`Processing.ts`): a
+ * different order would make every stored fingerprint outdated.
+ */
+export const listEntry = (
+  { model, path, propagation = {}, schema, sweepOnly, ...details }:
+    & Pick<ListEntry, "model" | "path" | "schema">
+    & Partial<ListEntry>
+): ListEntry => ({
+  model,
+  ...sweepOnly === true ? { sweepOnly } : {},
+  path,
+  propagation,
+  self: details.self ?? null,
+  nested: details.nested ?? [],
+  unordered: details.unordered ?? [],
+  transitions: details.transitions ?? [],
+  catalogNames: details.catalogNames ?? [],
+  schema
+})
+
+/** The details of an entry that determine hashes and stored content. */
+export const identityOf = (entry: RecordEntry): object =>
+  Object.fromEntries(Object.entries(entry).filter(([name]) => name !== "schema" && name !== "catalogNames"))
+
+// ---- all models ---------------------------------------------------------------------------------------------------
+
+/** The models that this process knows. */
+export interface Models {
+  readonly entries: ReadonlyArray<ListEntry | DerivedEntry>
+  readonly names: ReadonlyArray<Model>
+  /** The models that are lists of the API, in the order of their names. */
+  readonly read: ReadonlyArray<Model>
+  readonly lists: ReadonlyArray<ListEntry>
+  readonly derived: ReadonlyArray<DerivedEntry>
+  /** The names of all transitions. */
+  readonly transitionNames: ReadonlyArray<string>
+  /** Undefined for a model that only the store knows: a later version, or another configuration, used it before. */
+  readonly entryOf: (model: string) => ListEntry | DerivedEntry | undefined
+  readonly listOf: (model: string) => ListEntry | undefined
+  /** The entry of a derived model; undefined if the model is not derived. */
+  readonly derivedOf: (model: string) => DerivedEntry | undefined
+}
+
+export const makeModels = (entries: ReadonlyArray<ListEntry | DerivedEntry>): Models => {
+  const byName = new Map<string, ListEntry | DerivedEntry>(entries.map((entry) => [entry.model, entry]))
+  const lists = entries.filter((entry) => "path" in entry)
+  const derived = entries.filter((entry) => "from" in entry)
+  return {
+    entries,
+    names: entries.map(({ model }) => model),
+    read: lists.map(({ model }) => model),
+    lists,
+    derived,
+    transitionNames: [...new Set(entries.flatMap(({ transitions }) => transitions.map(({ name }) => name)))],
+    entryOf: (model) => byName.get(model),
+    listOf: (model) => lists.find((entry) => entry.model === model),
+    derivedOf: (model) => derived.find((entry) => entry.model === model)
   }
 }
-const derivedModels = Object.values(derivedRegistry)
-export const isStreamModel = (model: Model): model is StreamModel => Object.hasOwn(registry, model)
-export const isDerived = (model: Model): model is DerivedModel => Object.hasOwn(derivedRegistry, model)
 
-export const entryOf = (model: Model): RecordEntry => isDerived(model) ? derivedRegistry[model] : registry[model]
+/** The entry of a model; for a model that only the store knows, one that says nothing about its records. */
+export const recordEntryOf = (models: Models, model: Model): RecordEntry =>
+  models.entryOf(model) ?? { model, nested: [], unordered: [], transitions: [], schema: openSchema(model) }
 
-/** The names of all transitions. */
-export const transitionNames: ReadonlyArray<string> = [
-  ...new Set(modelNames.flatMap((model) => entryOf(model).transitions.map(({ name }) => name)))
-]
+export const isModel = (models: Models, name: string): name is Model => models.entryOf(name) !== undefined
+/** True if the API returns the model only as a whole list. */
+export const isSweptOnly = (models: Models, model: Model): boolean => models.listOf(model)?.sweepOnly === true
 
 /** These models and the models derived from them. */
-export const withDerived = (models: ReadonlyArray<StreamModel>): ReadonlyArray<Model> => [
-  ...models,
-  ...derivedModels.filter(({ from }) => models.includes(from)).map(({ model }) => model)
+export const withDerived = (models: Models, read: ReadonlyArray<Model>): ReadonlyArray<Model> => [
+  ...read,
+  ...models.derived.filter(({ from }) => read.includes(from)).map(({ model }) => model)
 ]
 
-/** The model among `models` that is derived from `source`, if there is one. */
-export const derivedFrom = (source: Model, models: ReadonlyArray<Model>): DerivedModel | undefined =>
-  derivedModels.find(({ from, model }) => from === source && models.includes(model))?.model
+/** The model among `chosen` that is derived from `source`, if there is one. */
+export const derivedFrom = (models: Models, source: Model, chosen: ReadonlyArray<Model>): Model | undefined =>
+  models.derived.find(({ from, model }) => from === source && chosen.includes(model))?.model
+
+/** A table that is computed once for each value of `Models`. */
+export const perModels = <A>(compute: (models: Models) => A): (models: Models) => A => {
+  const known = new WeakMap<Models, A>()
+  return (models) => {
+    const found = known.get(models) ?? compute(models)
+    known.set(models, found)
+    return found
+  }
+}
+
+// ---- streams ------------------------------------------------------------------------------------------------------
 
 /** One model of one integration. */
 export interface StreamKey {

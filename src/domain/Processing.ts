@@ -13,8 +13,9 @@
  * - Records of a derived model are read from stored records of its source, to which the source's rules are already applied.
  */
 import { createHmac, hash } from "node:crypto"
+import { builtInModels } from "./BuiltInModels.ts"
 import { isArray, isObject, type JsonObject, type JsonValue, type Shape } from "./Canonical.ts"
-import { derivedRegistry, entryOf, isDerived, type Model, type RecordEntry } from "./Model.ts"
+import { identityOf, type Model, type Models, perModels, type RecordEntry } from "./Model.ts"
 import {
   type AppliedRules,
   appliedRules,
@@ -47,6 +48,8 @@ export interface ProcessingOptions extends ProcessingRules {
 
 export interface Processing {
   readonly model: Model
+  readonly models: Models
+  readonly entry: RecordEntry
   readonly shape: Shape
   readonly fingerprint: string
   readonly rules: ProcessingRules
@@ -118,20 +121,23 @@ const hashOf = (prefix: string, bytes: Uint8Array): string => {
 }
 
 /** The rules that were applied to a derived record as a part of its stored source record. */
-const appliedBefore = (model: Model, source: ProcessingRules | undefined): AppliedRules =>
-  isDerived(model) && source !== undefined
-    ? appliedRules(source.remoteData === "drop", rulesBelow(source.redact, derivedRegistry[model].property))
+const appliedBefore = (models: Models, model: Model, source: ProcessingRules | undefined): AppliedRules => {
+  const derived = models.derivedOf(model)
+  return derived !== undefined && source !== undefined
+    ? appliedRules(source.remoteData === "drop", rulesBelow(source.redact, derived.property))
     : appliedRules(false, {})
+}
 
-export const make = (model: Model, options: ProcessingOptions): Processing => {
+export const make = (model: Model, options: ProcessingOptions, models = builtInModels): Processing => {
   const { key, remoteData, source } = options
-  const entry = entryOf(model)
+  const entry = models.entryOf(model)
+  if (entry === undefined) throw new Error(`${model} is not a model`)
   const shape = shapeOf(entry, new Set(remoteData === "carry" ? [...volatile, "remote_data"] : volatile))
-  const before = appliedBefore(model, source)
+  const before = appliedBefore(models, model, source)
   const applied = combine(before, appliedRules(remoteData === "drop", options.redact))
   const rules = { remoteData, redact: applied.redact }
   // raise `normalizer` with a change after which `apply` returns other results
-  const identity = JSON.stringify({ normalizer: 1, ...rules, ...entry })
+  const identity = JSON.stringify({ normalizer: 1, ...rules, ...identityOf(entry) })
   const fingerprint = hash("sha256", identity, "base64url").slice(0, 12)
   const secret = key === "" ? "" : createHmac("sha256", key).update("text hash").digest("base64url")
   const reapply: Processing["reapply"] = (content, before, target = applied) => {
@@ -141,21 +147,23 @@ export const make = (model: Model, options: ProcessingOptions): Processing => {
   }
   return {
     model,
+    models,
+    entry,
     shape,
     fingerprint,
     rules,
     applied,
-    withRules: (rules) => make(model, { ...options, ...rules }),
+    withRules: (rules) => make(model, { ...options, ...rules }, models),
     apply: (record) => reapply(record, before),
     reapply,
     textHash: (bytes, removal = "") => hashOf(secret + fingerprint + removal, bytes)
   }
 }
 
-const byDefault = new Map<Model, Processing>()
+const byDefault = perModels((): Map<Model, Processing> => new Map())
 /** Processing that sets `remote_data` to null and redacts nothing. */
-export const defaultProcessing = (model: Model): Processing => {
-  const known = byDefault.get(model) ?? make(model, { remoteData: "drop", redact: {}, key: "" })
-  byDefault.set(model, known)
+export const defaultProcessing = (model: Model, models = builtInModels): Processing => {
+  const known = byDefault(models).get(model) ?? make(model, { remoteData: "drop", redact: {}, key: "" }, models)
+  byDefault(models).set(model, known)
   return known
 }

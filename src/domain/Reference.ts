@@ -11,7 +11,7 @@
  *   next sweep.
  */
 import { canonical, isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
-import { type Model, type ModelEntry, type NestedReference, registry, type StreamKey } from "./Model.ts"
+import { type ListEntry, type Model, type NestedReference, perModels, type StreamKey } from "./Model.ts"
 import type { Processing } from "./Processing.ts"
 
 export interface Reference {
@@ -33,7 +33,7 @@ interface ReferencePath extends NestedReference {
   readonly unannounced: boolean
 }
 
-const referencePathsOf = (entry: ModelEntry): ReadonlyArray<ReferencePath> => [
+const referencePathsOf = (entry: ListEntry): ReadonlyArray<ReferencePath> => [
   ...entry.self === null ? [] : [{ ...entry.self, path: [], unannounced: false }],
   ...entry.nested.map((reference) => ({
     ...reference,
@@ -41,15 +41,13 @@ const referencePathsOf = (entry: ModelEntry): ReadonlyArray<ReferencePath> => [
   }))
 ]
 
-const unannouncedKinds: ReadonlySet<string> = new Set(
-  Object.values(registry).flatMap(referencePathsOf).filter((place) => place.unannounced).map((place) => place.kind)
-)
-const referencePaths: ReadonlyMap<Model, ReadonlyArray<ReferencePath>> = new Map(
-  Object.values(registry).map((entry) => [
-    entry.model,
-    referencePathsOf(entry).filter((place) => unannouncedKinds.has(place.kind))
-  ])
-)
+const referencePaths = perModels(({ lists }): ReadonlyMap<Model, ReadonlyArray<ReferencePath>> => {
+  const all = lists.map((entry) => [entry.model, referencePathsOf(entry)] as const)
+  const unannouncedKinds = new Set(
+    all.flatMap(([, places]) => places).filter(({ unannounced }) => unannounced).map(({ kind }) => kind)
+  )
+  return new Map(all.map(([model, places]) => [model, places.filter(({ kind }) => unannouncedKinds.has(kind))]))
+})
 
 /**
  * A hash of 48 bits, which every database and JSON represent as an exact integer. It combines two 32-bit multiply-xor hashes.
@@ -73,11 +71,11 @@ const mixed = (bits: number): number => {
 /** `content` is processed, so redacted properties are not compared. */
 export const findReferences = (
   { integration }: StreamKey,
-  { model, shape }: Processing,
+  { model, models, shape }: Processing,
   content: JsonObject
 ): References => {
   const references = new Map<number, Reference>()
-  for (const { kind, path, shared, unannounced } of referencePaths.get(model) ?? []) {
+  for (const { kind, path, shared, unannounced } of referencePaths(models).get(model) ?? []) {
     for (const value of valuesAt(content, path, 0)) {
       const id = value["id"]
       if (typeof id !== "string") continue

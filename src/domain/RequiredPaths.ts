@@ -7,7 +7,7 @@
  * - Ids that identify the record that a plugin's write changed, or an embedded copy that has no id.
  * - The fields that decide which copy of a candidate is the newest, and whether the candidate is deleted.
  */
-import { derivedRegistry, entryOf, type Model } from "./Model.ts"
+import type { Model, Models } from "./Model.ts"
 
 const recognized = "Rollcall recognizes records by it"
 
@@ -17,12 +17,12 @@ const idsOf: Partial<Record<Model, ReadonlyArray<string>>> = {
 }
 
 /** Why each path is required, by JSON Pointer. */
-const requiredPathsOf = (model: Model): ReadonlyMap<string, string> =>
+const requiredPathsOf = (models: Models, model: Model): ReadonlyMap<string, string> =>
   new Map([
     ["/id", "it is the id of the record"],
-    ...entryOf(model).nested.map(({ path }) => [`/${path.join("/")}/id`, recognized] as const),
+    ...(models.entryOf(model)?.nested ?? []).map(({ path }) => [`/${path.join("/")}/id`, recognized] as const),
     ...(idsOf[model] ?? []).map((pointer) => [pointer, recognized] as const),
-    ...Object.values(derivedRegistry).flatMap(({ from, model: derived, property }) =>
+    ...models.derived.flatMap(({ from, model: derived, property }) =>
       from === model
         ? ["changed_at", "remote_deleted_at"].map((name) =>
           [`/${property}/${name}`, `${derived} is derived from it`] as const
@@ -32,8 +32,8 @@ const requiredPathsOf = (model: Model): ReadonlyMap<string, string> =>
   ])
 
 /** The reason why values at or below this JSON Pointer must not be redacted in records of the model; undefined if they may be redacted. */
-export const whyRequired = (model: Model, pointer: string): string | undefined => {
-  for (const [path, why] of requiredPathsOf(model)) {
+export const whyRequired = (models: Models, model: Model, pointer: string): string | undefined => {
+  for (const [path, why] of requiredPathsOf(models, model)) {
     if (pointer === path || pointer.startsWith(`${path}/`)) return why
   }
   return undefined

@@ -9,19 +9,14 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import { modelSchemas } from "../api/ModelSchemas.ts"
-import type { StreamModel } from "./Model.ts"
+import type { RecordSchema } from "./Model.ts"
 
-const schemas: Readonly<Record<StreamModel, Schema.Codec<unknown, unknown>>> = modelSchemas
-const decoders = new Map(
-  Object.entries(schemas).map(([model, schema]) => [model, Schema.decodeUnknownResult(schema, { errors: "all" })])
-)
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** The paths that do not match the schema, each once; empty if the record matches. */
-export const findSchemaDrift = (model: StreamModel, record: unknown): ReadonlyArray<string> => {
-  const read = decoders.get(model)?.(record)
-  if (read === undefined || Result.isSuccess(read)) return []
+export const findSchemaDrift = (schema: RecordSchema, record: unknown): ReadonlyArray<string> => {
+  const read = Schema.decodeUnknownResult(schema, { errors: "all" })(record)
+  if (Result.isSuccess(read)) return []
   const paths = format(read.failure.issue).issues.map(({ path = [] }) =>
     path.map((step) => typeof step === "string" ? `/${step}` : "/*").join("")
   )

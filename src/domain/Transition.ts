@@ -1,12 +1,12 @@
 /**
- * Finds the business steps (hired, declined, stage_changed, …) that a change represents; the rules are in `Model.ts`.
+ * Finds the business steps (hired, declined, stage_changed, …) that a change represents; the rules are data of the model's entry.
  *
  * Gotchas
  * - A new record that already has the outcome HIRED is reported as `hired` (T2). For an old record that is read for the first time, the
  *   caller does not call this function, because the step happened long ago.
  */
 import { isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
-import { entryOf, type Model, type TransitionRule } from "./Model.ts"
+import type { RecordEntry, TransitionRule } from "./Model.ts"
 
 export interface Transition {
   readonly name: string
@@ -15,8 +15,8 @@ export interface Transition {
 }
 
 /** The path of the property whose change is this transition; empty if the transition does not exist. */
-export const transitionPath = (model: Model, transition: string): ReadonlyArray<string> =>
-  entryOf(model).transitions.find(({ name }) => name === transition)?.path ?? []
+export const transitionPath = ({ transitions }: RecordEntry, transition: string): ReadonlyArray<string> =>
+  transitions.find(({ name }) => name === transition)?.path ?? []
 
 const valueAt = (record: JsonObject | null, path: ReadonlyArray<string>): string | null => {
   let value: JsonValue | undefined = record
@@ -33,11 +33,11 @@ const happened = (rule: TransitionRule, from: string | null, to: string | null):
 
 /** Transitions from `before` (null: the record is new) to `after`. */
 export const transitionsOf = (
-  model: Model,
+  { transitions }: RecordEntry,
   before: JsonObject | null,
   after: JsonObject
 ): ReadonlyArray<Transition> =>
-  entryOf(model).transitions.flatMap((rule) => {
+  transitions.flatMap((rule) => {
     const from = valueAt(before, rule.path)
     const to = valueAt(after, rule.path)
     return happened(rule, from, to) ? [{ name: rule.name, from, to }] : []

@@ -17,13 +17,13 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
+import { type BuiltInModel as Model, modelNames, type TransitionName } from "../domain/BuiltInModels.ts"
 import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
-import { isModel, type Model, type TransitionName } from "../domain/Model.ts"
 import type { Envelope, RecordOf } from "../plugin/Event.ts"
 import { EventData, kinds } from "../publish/EventSchema.ts"
 
+export type { BuiltInModel as Model, TransitionName } from "../domain/BuiltInModels.ts"
 export type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
-export type { Model, TransitionName } from "../domain/Model.ts"
 export type { Cause, Change, RecordOf } from "../plugin/Event.ts"
 
 /**
@@ -118,6 +118,7 @@ const decoded = <A>(
 }
 
 const decodeAttributes = Schema.decodeUnknownResult(Attributes)
+const isModel = (name: string): name is Model => (modelNames as ReadonlyArray<string>).includes(name)
 const isKind = (name: string): name is Kind => (kinds as ReadonlyArray<string>).includes(name)
 
 const idIn = (attributes: unknown): string | null =>

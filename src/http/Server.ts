@@ -16,6 +16,7 @@ import * as Schema from "effect/Schema"
 import { createServer } from "node:http"
 import type { Commands } from "../capture/command/Commands.ts"
 import type { PluginAdmin as PluginControl } from "../delivery/admin/PluginAdmin.ts"
+import { CurrentModels } from "../domain/BuiltInModels.ts"
 import { display } from "../domain/Quote.ts"
 import type { BudgetUsage } from "../source/RequestBudget.ts"
 import type { Deliveries } from "../store/Deliveries.ts"
@@ -29,7 +30,7 @@ import { WrongTokens } from "./access/WrongTokens.ts"
 import * as ReadAudit from "./audit/ReadAudit.ts"
 import { ReadLog } from "./audit/ReadLog.ts"
 import * as ConsolePage from "./console/ConsolePage.ts"
-import { Api } from "./contract/Api.ts"
+import { documentedApi } from "./contract/Api.ts"
 import { InternalError, UnsupportedMediaType } from "./contract/Problem.ts"
 import * as RequestValidation from "./contract/RequestValidation.ts"
 import * as UnknownParameters from "./contract/UnknownParameters.ts"
@@ -150,7 +151,12 @@ const accessOf = ({ hosts, tls, token }: ServerOptions): Reachability => ({
 
 const routes = (options: ServerOptions) =>
   Layer.mergeAll(
-    HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
+    Layer.unwrap(
+      Effect.map(
+        CurrentModels,
+        (models) => HttpApiBuilder.layer(documentedApi(models), { openapiPath: "/openapi.json" })
+      )
+    ).pipe(
       Layer.provide([
         FeedHandlers.layer,
         ChangeHandlers.layer(options.publishes),

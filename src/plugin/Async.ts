@@ -22,7 +22,7 @@ import * as Schema from "effect/Schema"
 import { AsyncLocalStorage } from "node:async_hooks"
 import { type ReadName, readNames } from "../api/Reads.ts"
 import { type WriteName, writeNames } from "../api/Writes.ts"
-import type { Model, StreamModel } from "../domain/Model.ts"
+import type { BuiltInModel, ReadModel } from "../domain/BuiltInModels.ts"
 import {
   Api,
   type Capabilities,
@@ -48,7 +48,7 @@ export type AsyncApi =
   & {
     readonly integration: string
     /** The record's current state, requested from the API; null if the API does not return it. */
-    readonly live: <M extends StreamModel>(model: M, id: string) => Promise<RecordOf<M> | null>
+    readonly live: <M extends ReadModel>(model: M, id: string) => Promise<RecordOf<M> | null>
   }
 
 type AsyncStep = <A>(step: string, run: () => Promise<A>, options?: StepOptions) => Promise<A>
@@ -65,7 +65,7 @@ export interface AsyncCapabilities {
   readonly api: AsyncApi & { readonly for: (integration: string) => AsyncApi }
   readonly records: {
     /** The record as last published; null if it is unknown or deleted. */
-    readonly get: <M extends Model>(model: M, id: string, integration?: string) => Promise<RecordOf<M> | null>
+    readonly get: <M extends BuiltInModel>(model: M, id: string, integration?: string) => Promise<RecordOf<M> | null>
     /** The candidate's applications as last published, without deleted ones; at most 50. */
     readonly applicationsOf: (
       candidateId: string,

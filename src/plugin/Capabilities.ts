@@ -14,7 +14,7 @@ import type { ProficiencyScale } from "../api/Proficiency.ts"
 import type { readSchemas } from "../api/Reads.ts"
 import type { ToolCategory } from "../api/Tools.ts"
 import type { Empty, WriteBody, WriteData, WriteName, WriteParams, writeSchemas } from "../api/Writes.ts"
-import type { Model, StreamModel } from "../domain/Model.ts"
+import type { BuiltInModel, ReadModel } from "../domain/BuiltInModels.ts"
 import type { EventOf, RecordOf, Trigger } from "./Event.ts"
 import type { HandlerError } from "./Failure.ts"
 
@@ -50,7 +50,7 @@ export interface Reads {
   readonly assessmentPackages: () => Effect.Effect<ReadResult<"assessmentPackages">, HandlerError>
   readonly tools: (category: ToolCategory) => Effect.Effect<ReadResult<"tools">, HandlerError>
   /** The record's current state, requested from the API; null if the API does not return it. */
-  readonly live: <M extends StreamModel>(model: M, id: string) => Effect.Effect<RecordOf<M> | null, HandlerError>
+  readonly live: <M extends ReadModel>(model: M, id: string) => Effect.Effect<RecordOf<M> | null, HandlerError>
 }
 
 /** The twelve writes and the live reads, of one integration. */
@@ -70,7 +70,7 @@ export class Api extends Context.Service<Api, UnifiedApi & { readonly for: (inte
 /** The stored snapshots, by default of the event's integration. Reading them sends no request. */
 export class Records extends Context.Service<Records, {
   /** The record as last published; null if it is unknown or deleted. */
-  readonly get: <M extends Model>(
+  readonly get: <M extends BuiltInModel>(
     model: M,
     id: string,
     integration?: string
@@ -81,7 +81,7 @@ export class Records extends Context.Service<Records, {
     integration?: string
   ) => Effect.Effect<ReadonlyArray<RecordOf<"ats.application">>, HandlerError>
 }>()("rollcall/plugin/Records") {
-  static get<M extends Model>(
+  static get<M extends BuiltInModel>(
     model: M,
     id: string,
     integration?: string

@@ -5,18 +5,25 @@
  * - A record is typed as the API returns it: any field except `id` may be null or absent, and an enumeration may have unknown values.
  */
 import type { modelSchemas } from "../api/ModelSchemas.ts"
+import type { BuiltInModel, TransitionName } from "../domain/BuiltInModels.ts"
 import type { JsonValue } from "../domain/Canonical.ts"
 import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
 import type { Cause } from "../domain/Echo.ts"
-import type { Model, TransitionName } from "../domain/Model.ts"
+import type { Model } from "../domain/Model.ts"
 
 export type { Cause }
 
 /** A record of a model, as the API returns it. */
-export type RecordOf<M extends Model> = (typeof modelSchemas)[M]["Type"]
+export type RecordOf<M extends Model> = M extends BuiltInModel ? (typeof modelSchemas)[M]["Type"] : OpenRecord
+
+/** A record without a schema. */
+export interface OpenRecord {
+  readonly id: string
+  readonly [property: string]: JsonValue
+}
 
 /** `ats.application.updated`, or a transition: `ats.application.hired`. */
-export type Trigger = { [M in Model]: `${M}.${Kind | TransitionName<M>}` }[Model]
+export type Trigger = { [M in BuiltInModel]: `${M}.${Kind | TransitionName<M>}` }[BuiltInModel]
 
 type FirstLetter<S extends string> = S extends `${infer First}${string}` ? First : ""
 type FirstFound<Sets extends ReadonlyArray<string>> = Sets extends
@@ -35,8 +42,8 @@ export type Resembling<T extends string> = T extends `${infer Category}.${infer 
 export type CheckedTrigger<T extends string> = T extends Trigger ? T : Resembling<T>
 export type KnownTrigger<T extends string> = Extract<T, Trigger>
 export type ModelOf<T extends Trigger> = {
-  [M in Model]: T extends `${M}.${Kind | TransitionName<M>}` ? M : never
-}[Model]
+  [M in BuiltInModel]: T extends `${M}.${Kind | TransitionName<M>}` ? M : never
+}[BuiltInModel]
 /** Properties that never count as changed: two contents that differ only in them are the same content. */
 type Unchanging = "id" | "changed_at" | "remote_updated_at"
 /** The properties whose changes an update can be about. */
@@ -76,18 +83,18 @@ export interface Envelope<M extends Model> {
   readonly position: string
 }
 
-export interface Created<M extends Model> {
+export interface Created<M extends BuiltInModel> {
   readonly kind: "created"
   readonly before: null
   readonly after: RecordOf<M>
 }
-export interface Deleted<M extends Model> {
+export interface Deleted<M extends BuiltInModel> {
   readonly kind: "deleted"
   /** Null if the reason is `forgotten`: an operator had the record removed, so its content no longer exists. */
   readonly before: RecordOf<M> | null
   readonly after: null
 }
-export interface Updated<M extends Model, P extends string> {
+export interface Updated<M extends BuiltInModel, P extends string> {
   readonly kind: "updated"
   readonly before: RecordOf<M>
   readonly after: RecordOf<M>
@@ -102,7 +109,7 @@ export interface Updated<M extends Model, P extends string> {
   readonly changed: ReadonlyArray<P>
 }
 /** A transition can also happen on a `created` event; `before` is then null. */
-export interface Transitioned<M extends Model> {
+export interface Transitioned<M extends BuiltInModel> {
   readonly kind: "created" | "updated"
   readonly before: RecordOf<M> | null
   readonly after: RecordOf<M>

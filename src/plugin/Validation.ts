@@ -3,10 +3,11 @@
  * finds the same mistakes; for a plugin in plain JavaScript this is the only check.
  */
 import * as Config from "effect/Config"
-import { modelSchemas } from "../api/ModelSchemas.ts"
+import { fieldsOf } from "../api/Fields.ts"
 import { readNames } from "../api/Reads.ts"
 import { writeNames } from "../api/Writes.ts"
-import { entryOf, isModel, type Model, modelNames } from "../domain/Model.ts"
+import { builtInModels } from "../domain/BuiltInModels.ts"
+import type { RecordEntry } from "../domain/Model.ts"
 import {
   anything,
   type Check,
@@ -28,20 +29,21 @@ import {
 
 // ---- triggers -----------------------------------------------------------------------------------------------------
 
-const triggerNamesOf = (model: Model): ReadonlyArray<string> => [
+const triggerNamesOf = ({ transitions }: RecordEntry): ReadonlyArray<string> => [
   "created",
   "updated",
   "deleted",
-  ...entryOf(model).transitions.map(({ name }) => name)
+  ...transitions.map(({ name }) => name)
 ]
-const triggers = modelNames.flatMap((model) => triggerNamesOf(model).map((step) => `${model}.${step}`))
+const { entries } = builtInModels
+const triggers = entries.flatMap((entry) => triggerNamesOf(entry).map((step) => `${entry.model}.${step}`))
 
 const triggerIssues = (where: string, trigger: unknown): ReadonlyArray<PluginIssue> => {
   if (triggers.includes(trigger as string)) return []
-  const model = modelNames.find((model) => typeof trigger === "string" && trigger.startsWith(`${model}.`))
-  const known = model === undefined
-    ? `The models are ${modelNames.join(", ")}`
-    : `The triggers of ${model} are ${triggerNamesOf(model).join(", ")}`
+  const entry = entries.find(({ model }) => typeof trigger === "string" && trigger.startsWith(`${model}.`))
+  const known = entry === undefined
+    ? `The models are ${builtInModels.names.join(", ")}`
+    : `The triggers of ${entry.model} are ${triggerNamesOf(entry).join(", ")}`
   return [{
     message: `${where}: ${describe(trigger)} is not a trigger`,
     hint: `${suggest(trigger, triggers)}${known}`
@@ -53,9 +55,10 @@ const unchanging: ReadonlySet<string> = new Set(["id", "changed_at", "remote_upd
 
 /** The properties whose changes these triggers can be about; null (no check) if the model of a trigger is unknown. */
 const propertiesOf = (some: ReadonlyArray<unknown>): ReadonlyArray<string> | null => {
-  const models = some.map((trigger) => String(trigger).slice(0, String(trigger).lastIndexOf(".")))
-  if (!models.every(isModel)) return null
-  const names = new Set(models.flatMap((model) => Object.keys(modelSchemas[model].fields)))
+  const found = some.map((trigger) => builtInModels.entryOf(String(trigger).slice(0, String(trigger).lastIndexOf("."))))
+  const known = found.filter((entry) => entry !== undefined)
+  if (known.length < found.length) return null
+  const names = new Set(known.flatMap(({ schema }) => [...fieldsOf(schema.ast)?.keys() ?? []]))
   return [...names].filter((name) => !unchanging.has(name))
 }
 

@@ -14,7 +14,7 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { derivedRegistry, isDerived, streamName } from "../domain/Model.ts"
+import { type Models, streamName } from "../domain/Model.ts"
 import { completeTo } from "../domain/Watermark.ts"
 import type { StreamState } from "../store/State.ts"
 import type { Store } from "../store/Store.ts"
@@ -26,15 +26,19 @@ interface ProgressReport {
 }
 
 /** A derived stream is complete as far as its source stream, once the derived stream's backfill is complete. */
-const completeToOf = (state: StreamState, streams: ReadonlyArray<StreamState>): number | null => {
-  if (!isDerived(state.model)) return completeTo(state)
-  const { from } = derivedRegistry[state.model]
+const completeToOf = (models: Models, state: StreamState, streams: ReadonlyArray<StreamState>): number | null => {
+  const from = models.derivedOf(state.model)?.from
+  if (from === undefined) return completeTo(state)
   const source = streams.find(({ integration, model }) => integration === state.integration && model === from)
   return source === undefined || state.backfilledAt === null ? null : completeTo(source)
 }
 
 /** Reads the progress at most once per `every`; intermediate progress is not reported. */
-export const make = ({ identity, streamsAtPosition }: Store["Service"], every: Duration.Duration) => {
+export const make = (
+  { identity, streamsAtPosition }: Store["Service"],
+  models: Models,
+  every: Duration.Duration
+) => {
   const lastReported = new Map<string, string>()
   let pendingReport: ProgressReport | null = null
   let lastReadAt = -Infinity
@@ -47,7 +51,7 @@ export const make = ({ identity, streamsAtPosition }: Store["Service"], every: D
       position,
       streams: streams.flatMap((state): ReadonlyArray<StreamProgress> => {
         const { integration, generation, model } = state
-        const complete = completeToOf(state, streams)
+        const complete = completeToOf(models, state, streams)
         if (complete === null || state.retired === true || generation < identity.generation) return []
         return [{ integration, model, generation, completeTo: complete, position, at }]
       })

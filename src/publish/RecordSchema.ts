@@ -11,8 +11,7 @@
  *   such records.
  */
 import * as Schema from "effect/Schema"
-import { modelSchemas } from "../api/ModelSchemas.ts"
-import type { Model } from "../domain/Model.ts"
+import type { RecordEntry } from "../domain/Model.ts"
 
 export interface JsonSchema {
   readonly [keyword: string]: unknown
@@ -22,8 +21,6 @@ export interface JsonSchema {
   readonly items?: JsonSchema
   readonly properties?: Readonly<Record<string, JsonSchema>>
 }
-
-const contract: Readonly<Record<Model, Schema.Codec<unknown, unknown>>> = modelSchemas
 
 const descriptions: Readonly<Record<string, string>> = {
   id: "Unique within the model of the integration",
@@ -62,20 +59,20 @@ const opened = ({ properties = {} }: JsonSchema): JsonSchema => ({
 })
 
 /** The contract's schema of a model's records. `title` is the name of the record's type. */
-export const contractSchemaOf = (model: Model): JsonSchema & { readonly title: string } => {
-  const { definitions, schema } = Schema.toJsonSchemaDocument(contract[model])
+export const contractSchemaOf = ({ schema: contract }: RecordEntry): JsonSchema & { readonly title: string } => {
+  const { definitions, schema } = Schema.toJsonSchemaDocument(contract)
   const title = String(schema["$ref"]).replace(/^.*\//, "")
   return { ...definitions[title], title }
 }
 
 /** The schema of a model's published records, without `$id` and references. */
-export const recordSchemaOf = (model: Model): JsonSchema & { readonly title: string } => {
-  const { title, ...contract } = contractSchemaOf(model)
+export const recordSchemaOf = (entry: RecordEntry): JsonSchema & { readonly title: string } => {
+  const { title, ...contract } = contractSchemaOf(entry)
   const { properties, ...open } = opened(contract)
   return {
     title,
     description:
-      `A record of ${model}. Any property except \`id\` may be absent or null, and others may be added. Where the ` +
+      `A record of ${entry.model}. Any property except \`id\` may be absent or null, and others may be added. Where the ` +
       "configuration hashes a value, it is a string that begins with `redacted:`. A number that a double cannot hold is a string " +
       "of its digits. Enumerations may have further values",
     ...open,

@@ -26,6 +26,7 @@ import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
+import { CurrentModels } from "../domain/BuiltInModels.ts"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
 import { Placement } from "../fleet/Placement.ts"
 import { relayReader } from "../store/EventLog.ts"
@@ -167,7 +168,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, takes
     const published = yield* sink.open(identity)
     let last: Checkpoint = yield* findResumePoint({ owner, sink, store }, published)
     let { removals } = yield* store.chains([])
-    const progress = Progress.make(store, progressEvery)
+    const progress = Progress.make(store, yield* CurrentModels, progressEvery)
     /** The batch after `last`, if it was read ahead. */
     let ahead: LogBatches.LogBatch | null = null
     while (true) {

@@ -5,7 +5,7 @@
  * 1. The schemas only grow, so the newest version of a schema also describes what was published under the earlier ones
  */
 import * as Schema from "effect/Schema"
-import { entryOf, type Model, modelNames } from "../domain/Model.ts"
+import { type Models, perModels, type RecordEntry } from "../domain/Model.ts"
 import { schemaIdOf, type SchemaName, schemaVersionOf } from "../domain/SchemaId.ts"
 import { EventData, ProgressData } from "./EventSchema.ts"
 import { type JsonSchema, recordSchemaOf } from "./RecordSchema.ts"
@@ -26,22 +26,22 @@ const refine = (schema: JsonSchema, properties: Readonly<Record<string, JsonSche
 })
 
 /** The schema of the `data` of a model's events, without `$id`. `record`: a reference to the schema of its records. */
-export const eventDataSchemaOf = (model: Model, record: string): JsonSchema => {
+export const eventDataSchemaOf = (entry: RecordEntry, record: string): JsonSchema => {
   const { after, before, transitions } = eventData.properties ?? {}
   const content = (schema: JsonSchema | undefined): JsonSchema => ({
     description: schema?.["description"],
     anyOf: [{ $ref: record }, { type: "null" }]
   })
   return {
-    title: `${recordSchemaOf(model).title}Event`,
-    description: `The data of an event of ${model}`,
+    title: `${recordSchemaOf(entry).title}Event`,
+    description: `The data of an event of ${entry.model}`,
     ...refine(eventData, {
-      model: { type: "string", const: model },
+      model: { type: "string", const: entry.model },
       before: content(before),
       after: content(after),
       transitions: {
         ...transitions,
-        items: refine(transitions?.items ?? {}, { name: openEnum(entryOf(model).transitions.map(({ name }) => name)) })
+        items: refine(transitions?.items ?? {}, { name: openEnum(entry.transitions.map(({ name }) => name)) })
       }
     })
   }
@@ -61,13 +61,13 @@ const documentOf = (name: SchemaName, schema: JsonSchema): JsonSchema => ({
 })
 
 /** The schema of a model's records. */
-export const recordSchemaDocumentOf = (model: Model): JsonSchema => documentOf(model, recordSchemaOf(model))
+export const recordSchemaDocumentOf = (entry: RecordEntry): JsonSchema => documentOf(entry.model, recordSchemaOf(entry))
 
 /** The schema of the `data` of a model's events; its `$id` is their `dataschema`. */
-export const eventSchemaDocumentOf = (model: Model): JsonSchema => {
-  const record = recordSchemaOf(model)
+export const eventSchemaDocumentOf = (entry: RecordEntry): JsonSchema => {
+  const record = recordSchemaOf(entry)
   return {
-    ...documentOf(`${model}.event`, eventDataSchemaOf(model, `#/$defs/${record.title}`)),
+    ...documentOf(`${entry.model}.event`, eventDataSchemaOf(entry, `#/$defs/${record.title}`)),
     $defs: { [record.title]: record }
   }
 }
@@ -89,8 +89,8 @@ const publish = (name: SchemaName, document: () => JsonSchema): PublishedSchema 
 })
 
 /** Every published schema in its newest version. */
-export const publishedSchemas: ReadonlyArray<PublishedSchema> = [
-  ...modelNames.map((model) => publish(model, () => recordSchemaDocumentOf(model))),
-  ...modelNames.map((model) => publish(`${model}.event`, () => eventSchemaDocumentOf(model))),
+export const publishedSchemas = perModels(({ entries }: Models): ReadonlyArray<PublishedSchema> => [
+  ...entries.map((entry) => publish(entry.model, () => recordSchemaDocumentOf(entry))),
+  ...entries.map((entry) => publish(`${entry.model}.event`, () => eventSchemaDocumentOf(entry))),
   publish("progress", () => progressSchemaDocument)
-]
+])

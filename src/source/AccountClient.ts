@@ -21,7 +21,6 @@ import type * as HttpClientError from "effect/http/HttpClientError"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
-import type { EndpointName } from "../api/Permissions.ts"
 import { defaultConcurrency } from "../domain/RequestShare.ts"
 import { withSendCheck } from "../network/OutgoingHttp.ts"
 import { connectionTo, CurrentProxies, type Proxies } from "../network/Proxies.ts"
@@ -92,16 +91,17 @@ const rateLimitRefusals = Metric.counter("rollcall_api_throttled_total", {
   incremental: true
 })
 
-const withMetrics = (endpoint: EndpointName) => <A, E extends SourceError, R>(request: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(stopwatch, (elapsed) =>
-    Effect.onExit(
-      request,
-      Effect.fnUntraced(function*(exit) {
-        const outcome = Failures.outcomeOf(exit)._tag
-        yield* Metric.update(Metric.withAttributes(requests, { endpoint, outcome }), 1)
-        yield* Metric.update(requestSeconds, (yield* elapsed) / 1000)
-      })
-    ))
+const withMetrics =
+  (endpoint: ApiRequest["endpoint"]) => <A, E extends SourceError, R>(request: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(stopwatch, (elapsed) =>
+      Effect.onExit(
+        request,
+        Effect.fnUntraced(function*(exit) {
+          const outcome = Failures.outcomeOf(exit)._tag
+          yield* Metric.update(Metric.withAttributes(requests, { endpoint, outcome }), 1)
+          yield* Metric.update(requestSeconds, (yield* elapsed) / 1000)
+        })
+      ))
 
 // ---- not sent -----------------------------------------------------------------------------------------------------
 

@@ -17,14 +17,14 @@ import { type ReadName, reads } from "../api/Reads.ts"
 import { checkParams, checkWrite, type UncheckedWrite } from "../api/WriteCheck.ts"
 import { type Write, writes } from "../api/Writes.ts"
 import { isDeeper, maxDepth } from "../domain/Canonical.ts"
-import { registry } from "../domain/Model.ts"
+import type { ListEntry, Model } from "../domain/Model.ts"
 import { Invalid, type PageRequest, type Priority, readParams } from "./Source.ts"
 
 export interface ApiRequest {
   readonly account: string
   /** Null if the request belongs to the account and is sent without the integration header. */
   readonly integration: string | null
-  readonly endpoint: EndpointName
+  readonly endpoint: EndpointName | Model
   readonly priority: Priority
   readonly method: "GET" | Write["method"]
   /** Relative to the account's base URL. */
@@ -39,14 +39,19 @@ export interface ApiRequest {
 // ---- lists --------------------------------------------------------------------------------------------------------
 
 /** `cursorParameter`: the account's name for the cursor parameter. `rows`: the maximum number of rows per page. */
-export const forPage = (request: PageRequest, cursorParameter: string, rows: number): ApiRequest => ({
+export const forPage = (
+  { path, sweepOnly }: ListEntry,
+  request: PageRequest,
+  cursorParameter: string,
+  rows: number
+): ApiRequest => ({
   account: request.account,
   integration: request.integration,
   endpoint: request.model === "assessment.package" ? "assessmentPackages" : request.model,
   priority: request.priority,
   method: "GET",
-  path: registry[request.model].path,
-  query: registry[request.model].sweepOnly === true ? {} : {
+  path,
+  query: sweepOnly === true ? {} : {
     page_size: String(rows),
     include_deleted: "true",
     ignore_unsupported_filters: "true",

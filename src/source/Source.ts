@@ -20,7 +20,7 @@ import type { ProficiencyScale } from "../api/Proficiency.ts"
 import type { ReadName, readSchemas } from "../api/Reads.ts"
 import { ToolCategory } from "../api/Tools.ts"
 import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes.ts"
-import type { StreamModel } from "../domain/Model.ts"
+import type { Model } from "../domain/Model.ts"
 import type { RawRow } from "../domain/RawRow.ts"
 import type { Invalid, SourceError, WriteError } from "./SourceError.ts"
 
@@ -54,7 +54,7 @@ export type Priority = "write" | "confirm" | "poll" | "refresh" | "sweep" | "bac
 export interface PageRequest {
   readonly account: string
   readonly integration: string
-  readonly model: StreamModel
+  readonly model: Model
   readonly priority: Priority
   /** `data.next` of the previous page. */
   readonly cursor: string | null

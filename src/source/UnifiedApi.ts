@@ -14,7 +14,7 @@ import * as Result from "effect/Result"
 import { cursorParameter, pageSizeLimits } from "../api/Lists.ts"
 import { type ReadName, readSchemas } from "../api/Reads.ts"
 import { Empty, type WriteData, type WriteName, writes, writeSchemas } from "../api/Writes.ts"
-import { registry } from "../domain/Model.ts"
+import { CurrentModels } from "../domain/BuiltInModels.ts"
 import * as OutgoingHttp from "../network/OutgoingHttp.ts"
 import * as AccountClient from "./AccountClient.ts"
 import * as AccountStatus from "./AccountStatus.ts"
@@ -31,7 +31,9 @@ import {
   type ReadRequest,
   type SendHooks,
   Source,
+  SourceError,
   Unauthorized,
+  Unsupported,
   type WriteError,
   type WriteRequest
 } from "./Source.ts"
@@ -75,6 +77,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
     Duration.fromInputUnsafe(
       options.timeout ?? integrations.get(integration ?? "")?.requestTimeout ?? account.requestTimeout ?? "1 minute"
     )
+  const models = yield* CurrentModels
   const clients = new Map<string, AccountClient.AccountClient>()
   for (const [name, account] of Object.entries(options.accounts)) {
     const own = [...integrations.values()].filter((integration) => integration.account === name)
@@ -91,7 +94,13 @@ const make = Effect.fnUntraced(function*(options: Options) {
 
   const page: Source["Service"]["page"] = Effect.fnUntraced(function*(request: PageRequest) {
     const { account, integration, model } = request
-    const isPaged = registry[model].sweepOnly !== true
+    const list = models.listOf(model)
+    if (list === undefined) {
+      return yield* new SourceError({
+        reason: new Unsupported({ code: null, message: `the configuration defines no list ${model}` })
+      })
+    }
+    const isPaged = list.sweepOnly !== true
     const format = isPaged ? ApiResponse.listPage : ApiResponse.packageList
     const cursorName = options.accounts[account]?.cursorParameter ?? cursorParameter
     const pageSize = integrations.get(integration)?.pageSize ?? options.accounts[account]?.pageSize
@@ -101,7 +110,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
       request,
       limit,
       (rows, onFailure) =>
-        client.send<ApiResponse.ListData>(() => ApiRequest.forPage(request, cursorName, rows()), {
+        client.send<ApiResponse.ListData>(() => ApiRequest.forPage(list, request, cursorName, rows()), {
           ...format,
           maxBytes
         }, onFailure)

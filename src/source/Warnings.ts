@@ -11,7 +11,6 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import { hash } from "node:crypto"
-import type { EndpointName } from "../api/Permissions.ts"
 import { mask } from "./Masking.ts"
 
 const counter = Metric.counter("rollcall_api_warnings_total", {
@@ -29,7 +28,7 @@ export type NoteWarnings = ReturnType<typeof make>
 /** Returns a function that counts the warnings of one response and logs the new ones. */
 export const make = () => {
   const logged = new Set<string>()
-  return Effect.fnUntraced(function*(endpoint: EndpointName, warnings: ReadonlyArray<string>) {
+  return Effect.fnUntraced(function*(endpoint: string, warnings: ReadonlyArray<string>) {
     if (warnings.length === 0) return
     yield* Metric.update(Metric.withAttributes(counter, { endpoint }), warnings.length)
     const different = [...new Set(warnings)]

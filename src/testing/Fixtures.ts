@@ -5,6 +5,7 @@
  * - Kind, changes and transitions are derived from `before` and `after` as in the service. Contents that do not match the
  *   trigger are rejected.
  */
+import { builtInModels } from "../domain/BuiltInModels.ts"
 import { isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
 import {
   type DeleteReason,
@@ -16,7 +17,7 @@ import {
   type Origin
 } from "../domain/ChangeEvent.ts"
 import { diff } from "../domain/Diff.ts"
-import { entryOf, type Model, modelNames } from "../domain/Model.ts"
+import { type Model, type RecordEntry, recordEntryOf } from "../domain/Model.ts"
 import { defaultProcessing } from "../domain/Processing.ts"
 import { transitionsOf } from "../domain/Transition.ts"
 import type { AnyEvent, Cause, EventOf, ModelOf, RecordOf, Trigger } from "../plugin/Event.ts"
@@ -57,14 +58,12 @@ type Loose = EventOverrides & { readonly before?: object | null; readonly after?
 
 const start = new Date("2026-01-01T00:00:00.000Z")
 
-const modelOf = (trigger: string): Model => {
-  const model = modelNames.find((name) =>
-    trigger.startsWith(`${name}.`) && !trigger.slice(name.length + 1).includes(".")
-  )
-  if (model === undefined) {
+const entryOfTrigger = (trigger: string): RecordEntry => {
+  const entry = builtInModels.entryOf(trigger.slice(0, trigger.lastIndexOf(".")))
+  if (entry === undefined) {
     throw new Error(`"${trigger}" is not a trigger: write <model>.<kind> or <model>.<transition>`)
   }
-  return model
+  return entry
 }
 
 const isKind = (name: string): name is Kind => ["created", "updated", "deleted"].includes(name)
@@ -89,14 +88,14 @@ interface Contents {
 }
 
 /** `name`: a kind, or the name of a transition. */
-const contentsOf = (model: Model, name: string, fixture: Loose): Contents => {
+const contentsOf = ({ model, transitions }: RecordEntry, name: string, fixture: Loose): Contents => {
   const before = json(fixture.before ?? {})
   const after = json(fixture.after ?? {})
   const both: JsonObject = { id: `${model.split(".")[1]}-1`, ...before, ...after }
   if (name === "created") return { before: null, after: both }
   if (name === "deleted") return { before: both, after: null }
   const was: JsonObject = { ...both, ...before }
-  const rule = entryOf(model).transitions.find((transition) => transition.name === name)
+  const rule = transitions.find((transition) => transition.name === name)
   if (rule === undefined) return { before: was, after: both }
   // If the test does not set the property that the transition depends on, it goes from null to a value that triggers it.
   const { path, when } = rule
@@ -108,9 +107,10 @@ const contentsOf = (model: Model, name: string, fixture: Loose): Contents => {
 
 /** Builds an event as the event log would contain it. */
 const buildEvent = (trigger: string, fixture: Loose): PublishedEvent => {
-  const model = modelOf(trigger)
+  const entry = entryOfTrigger(trigger)
+  const { model } = entry
   const name = trigger.slice(model.length + 1)
-  const { after, before } = contentsOf(model, name, fixture)
+  const { after, before } = contentsOf(entry, name, fixture)
   const content: JsonObject = after ?? before ?? {}
   const kind = isKind(name) ? name : before === null ? "created" : "updated"
   const { shape } = defaultProcessing(model)
@@ -132,7 +132,7 @@ const buildEvent = (trigger: string, fixture: Loose): PublishedEvent => {
     before: fixture.reason === "forgotten" ? null : before,
     after,
     changes: before === null || after === null ? [] : diff(shape, before, after),
-    transitions: after === null || origin === "backfill" ? [] : transitionsOf(model, before, after),
+    transitions: after === null || origin === "backfill" ? [] : transitionsOf(entry, before, after),
     reason: kind === "deleted" ? fixture.reason ?? "flagged" : fixture.reason ?? null,
     restored: fixture.restored ?? false,
     changedAt: typeof content["changed_at"] === "string" ? content["changed_at"] : null,
@@ -163,7 +163,9 @@ export const toLogEntry = (event: AnyEvent, position: number): LogEntry => {
     after: textOf(after),
     changes: JSON.stringify(event.changes),
     transitions: JSON.stringify(
-      after == null || origin === "backfill" ? [] : transitionsOf(model, before ?? null, after)
+      after == null || origin === "backfill"
+        ? []
+        : transitionsOf(recordEntryOf(builtInModels, model), before ?? null, after)
     ),
     changedAt: event.changedAt,
     detectedAt: event.detectedAt.getTime(),
@@ -186,7 +188,7 @@ export const event = <const T extends Trigger>(trigger: T, fixture: EventFixture
   const activation = { _tag: "Event", triggers: [trigger], changed: null } as const
   const received = eventFor("", { activation, options: unfiltered }, published)
   if (received === null) {
-    const paths = entryOf(published.model).transitions
+    const paths = recordEntryOf(builtInModels, published.model).transitions
       .filter(({ name }) => `${published.model}.${name}` === trigger)
       .map(({ path }) => path.join("."))
     throw new Error(`the contents are not a ${trigger}: set ${paths.join(", ")} in "before" and in "after"`)

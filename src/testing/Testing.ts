@@ -10,8 +10,8 @@
 import * as Effect from "effect/Effect"
 import { readNames } from "../api/Reads.ts"
 import { writeNames } from "../api/Writes.ts"
+import type { BuiltInModel } from "../domain/BuiltInModels.ts"
 import { closestName } from "../domain/ClosestName.ts"
-import type { Model } from "../domain/Model.ts"
 import type { AnyEvent, RecordOf } from "../plugin/Event.ts"
 import { isPlugin, type Plugin } from "../plugin/Plugin.ts"
 import * as DeliveryLoop from "./DeliveryLoop.ts"
@@ -81,7 +81,7 @@ export interface Testing {
    */
   readonly crashes: (what: Events | DueTick) => Promise<ReadonlyArray<Crash>>
   /** The record as the simulated API returns it now; null if it does not exist there. */
-  readonly live: <M extends Model>(model: M, id: string, integration?: string) => RecordOf<M> | null
+  readonly live: <M extends BuiltInModel>(model: M, id: string, integration?: string) => RecordOf<M> | null
   readonly effects: TestingEffects
 }
 

@@ -9,7 +9,7 @@
 import * as Effect from "effect/Effect"
 import { attributeEvent, canShowWrites, isFulfilled, keysOf, type RecordEvent } from "../../domain/Echo.ts"
 import { candidateIdIn, type OpenExpectation, recordIdIn } from "../../domain/Expectation.ts"
-import { derivedFrom, type Model } from "../../domain/Model.ts"
+import type { Model } from "../../domain/Model.ts"
 import type { RecordWrite } from "../../store/Records.ts"
 import type { StoreError, StreamTx } from "../../store/Store.ts"
 import { parseContent } from "../record/RecordWrite.ts"
@@ -66,18 +66,17 @@ const isAlreadyPublished = Effect.fnUntraced(function*(tx: StreamTx, expectation
 
 /**
  * Counts a complete sweep for the open expectations. Returns and closes the expectations that have reached the limit and that no record
- * shows. `models`: the derived models that are published with the stream.
+ * shows. `derived`: the model that is derived from the stream, if there is one.
  */
 export const takeUnconfirmedWrites = Effect.fnUntraced(function*(
   tx: StreamTx,
   runId: number,
-  models: ReadonlyArray<Model>
+  derived: Model | null
 ): Effect.fn.Return<ReadonlyArray<OpenExpectation>, StoreError> {
   if (!canShowWrites(tx.state.model)) return []
   if ((yield* tx.holds).some(({ state }) => state === "open" || state === "approving")) return []
   const unconfirmed: Array<OpenExpectation> = []
-  const derived = derivedFrom(tx.state.model, models)
-  for (const one of derived === undefined ? [tx] : [tx, yield* tx.derived(derived)]) {
+  for (const one of derived === null ? [tx] : [tx, yield* tx.derived(derived)]) {
     if (!one.hasExpectations) continue
     yield* one.countSweep(runId)
     for (let overdue = yield* one.overdueExpectations; overdue.length > 0; overdue = yield* one.overdueExpectations) {

@@ -7,8 +7,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import { type ForgettableModel, forgettableModels, type ForgettableRecord } from "../../domain/Forgotten.ts"
-import { type Model, modelNames } from "../../domain/Model.ts"
+import type { ForgettableRecord } from "../../domain/Forgotten.ts"
+import { ModelName } from "../../domain/Model.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
 import {
   type CallError,
@@ -33,8 +33,7 @@ import { RunAborted } from "../StreamLifecycle.ts"
 
 // ---- values -------------------------------------------------------------------------------------------------------
 
-const AnyModel: Schema.Codec<Model> = Schema.Literals(modelNames)
-const StreamKey = Schema.Struct({ integration: Schema.String, model: AnyModel })
+const StreamKey = Schema.Struct({ integration: Schema.String, model: ModelName })
 
 const Command: Schema.Codec<StreamCommand> = Schema.Union([
   Schema.Struct({ kind: Schema.Literals(streamCommands) }),
@@ -44,7 +43,7 @@ const Command: Schema.Codec<StreamCommand> = Schema.Union([
 const integrationFields = {
   id: Schema.String,
   account: Schema.String,
-  models: Schema.Union([Schema.Literal("auto"), Schema.Array(AnyModel)]),
+  models: Schema.Union([Schema.Literal("auto"), Schema.Array(ModelName)]),
   backfill: Schema.Literals(["publish", "fill"])
 }
 
@@ -67,7 +66,7 @@ const Removal = Schema.Struct({ id: Schema.String, data: Schema.Literals(["keep"
 
 const Record = Schema.Struct({
   integration: Schema.String,
-  model: Schema.Literals(forgettableModels) satisfies Schema.Codec<ForgettableModel>,
+  model: ModelName,
   id: Schema.String
 })
 

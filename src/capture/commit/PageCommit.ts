@@ -78,9 +78,11 @@ const hasTooManyUnreadable = ({ quarantined, read }: RowCounts): boolean => quar
 /** Records checked per page. A check takes as long as computing the canonical form and its hash. */
 const maxSchemaChecks = 5
 
-const schemaDriftIn = ({ key }: Stream, { copies }: Prepared, { writes }: PagePlan): ReadonlyArray<string> =>
+const schemaDriftIn = ({ processing }: Stream, { copies }: Prepared, { writes }: PagePlan): ReadonlyArray<string> =>
   writes.filter(({ events }) => events.length > 0).slice(0, maxSchemaChecks)
-    .flatMap(({ head }) => copies.get(head.id) ?? []).flatMap((row) => findSchemaDrift(key.model, row.raw))
+    .flatMap(({ head }) => copies.get(head.id) ?? []).flatMap((row) =>
+      findSchemaDrift(processing.entry.schema, row.raw)
+    )
 
 /** The sandbox names its world. If another world answers than before, the stored records are those of a world that no longer exists. */
 const noteWorld = (state: StreamState, world: string | null): StreamState => {
@@ -102,7 +104,7 @@ export const commitPage = Effect.fnUntraced(function*(
   const preparedIn = Effect.fnUntraced(function*(tx: StreamTx) {
     const forgotten = yield* tx.forgotten
     if (forgotten.size === 0) return prepared
-    const removal = removalOf(key.model, forgotten)
+    const removal = removalOf(processing.models, key.model, forgotten)
     const { copies, unreadable } = removal === nothingRemoved
       ? prepared
       : prepare(processing, page.results, now, removal)
@@ -153,7 +155,7 @@ export const commitPage = Effect.fnUntraced(function*(
       ? yield* releaseStaged(tx, advanced, context)
       : { state: advanced, events: [], holds: [] }
     const unconfirmed = page.endsRun === true && run.kind === "sweep"
-      ? yield* takeUnconfirmedWrites(tx, run.id, derivedProcessing === null ? [] : [derivedProcessing.model])
+      ? yield* takeUnconfirmedWrites(tx, run.id, derivedProcessing?.model ?? null)
       : []
     if (page.also !== undefined) yield* page.also(tx)
     const { entry, state } = page.endsRun === true && run.kind !== "refresh"

@@ -95,8 +95,8 @@ export const classifyCopies = (
 }
 
 /** Whether the run ends the dispute about a record that cannot be read by id. */
-const isDecidedBy = ({ runId, stream }: PageContext, pending: Pending): boolean =>
-  isSweepOnly({ key: stream }) && pending.status === "disputed" && pending.runId < runId
+const isDecidedBy = ({ processing, runId }: PageContext, pending: Pending): boolean =>
+  isSweepOnly({ processing }) && pending.status === "disputed" && pending.runId < runId
 
 const pendingObservationOf = (row: Pending | undefined): PendingObservation | undefined =>
   row && {

@@ -5,17 +5,16 @@
  * - If all fields of a copy are empty, the candidate is erased in that application.
  */
 import { hash } from "node:crypto"
+import { candidates } from "../../domain/BuiltInModels.ts"
 import type { JsonObject } from "../../domain/Canonical.ts"
 import type { Origin } from "../../domain/ChangeEvent.ts"
-import { derivedRegistry } from "../../domain/Model.ts"
 import { embeddedRow, type Observation, observe } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import type { RecordWrite } from "../../store/Records.ts"
 import type { PageContext } from "../record/PageContext.ts"
 import { parseContent } from "../record/RecordWrite.ts"
 
-export const candidateModel = "ats.candidate"
-const { property } = derivedRegistry[candidateModel]
+export const { model: candidateModel, property } = candidates
 
 /**
  * A candidate's copy in an application. `text`: its content as it is stored. `textHash`: equal for copies with the same content, time and

@@ -17,8 +17,9 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { createHash } from "node:crypto"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import type { ForgettableRecord } from "../../domain/Forgotten.ts"
-import { type Model, modelNames } from "../../domain/Model.ts"
+import { type Model, ModelName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
 import { formatTime } from "../../domain/Watermark.ts"
@@ -28,8 +29,6 @@ import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Capture } from "../schedule/Capture.ts"
 import * as StoreRemoval from "./StoreRemoval.ts"
-
-const AnyModel = Schema.Literals(modelNames)
 
 /** The effects of forgetting a record, as counts per place. */
 export const Plan = Schema.Struct({
@@ -46,14 +45,14 @@ export const Plan = Schema.Struct({
   steps: Schema.Number,
   /** Records that repeat its content now, or that repeated it in an earlier version. `ids`: the first hundred. */
   copies: Schema.Array(
-    Schema.Struct({ model: AnyModel, records: Schema.Number, ids: Schema.Array(Schema.String) })
+    Schema.Struct({ model: ModelName, records: Schema.Number, ids: Schema.Array(Schema.String) })
   ),
   /**
    * Rows of records that may repeat it, which cannot be decrypted and are not removed; the first hundred. `position` is null for a
    * pending row.
    */
   unreadable: Schema.Array(
-    Schema.Struct({ model: AnyModel, id: Schema.String, position: Schema.NullOr(Schema.Number) })
+    Schema.Struct({ model: ModelName, id: Schema.String, position: Schema.NullOr(Schema.Number) })
   )
 })
 type Plan = typeof Plan.Type
@@ -77,7 +76,13 @@ const make = Effect.fnUntraced(function*({ processing }: { readonly processing: 
   const deliveries = yield* Deliveries
   const capture = yield* Capture
   const lock = yield* Semaphore.make(1)
-  const { findCopies, findOwn, remove, streamsOf } = StoreRemoval.make({ store, deliveries, capture, processing })
+  const { findCopies, findOwn, remove, streamsOf } = StoreRemoval.make({
+    store,
+    deliveries,
+    capture,
+    processing,
+    models: yield* CurrentModels
+  })
 
   const knownAs = (record: ForgettableRecord) =>
     Effect.map(store.forgotten, (all) => all.find((one) => isSame(one, record)))

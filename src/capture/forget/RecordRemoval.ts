@@ -16,7 +16,7 @@ import * as Effect from "effect/Effect"
 import { canonicalHash } from "../../domain/Canonical.ts"
 import { type Forgotten, withoutCopies } from "../../domain/Forgotten.ts"
 import * as Guard from "../../domain/Guard.ts"
-import { isDerived, type Model, type StreamKey } from "../../domain/Model.ts"
+import type { Model, StreamKey } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { findReferences, noReferences, type References } from "../../domain/Reference.ts"
 import type { Head, Pending, RecordWrite } from "../../store/Records.ts"
@@ -40,11 +40,11 @@ export interface Streams {
  * The head without the hashes of the removed content. The `changed_at` of a candidate is cleared too, so that an older copy can count once
  * the candidate is allowed again: the application with the newest copy may be deleted by then   (N5)
  */
-const blanked = (model: Model, head: Head): Head => ({
+const blanked = ({ model, models }: Processing, head: Head): Head => ({
   ...head,
   textHash: "",
   canonicalHash: "",
-  changedAt: isDerived(model) ? null : head.changedAt
+  changedAt: models.derivedOf(model) !== undefined ? null : head.changedAt
 })
 
 const contextOf = (tx: StreamTx, streams: Streams, now: number): PageContext => ({
@@ -70,8 +70,14 @@ const deletedEvent = (tx: StreamTx, { id, version }: Head, now: number) =>
     detectedAt: now
   })
 
-const deletedWrite = (tx: StreamTx, head: Head, references: References, now: number): RecordWrite => ({
-  head: { ...blanked(tx.state.model, head), version: head.version + 1, live: false },
+const deletedWrite = (
+  tx: StreamTx,
+  processing: Processing,
+  head: Head,
+  references: References,
+  now: number
+): RecordWrite => ({
+  head: { ...blanked(processing, head), version: head.version + 1, live: false },
   events: [deletedEvent(tx, head, now)],
   erased: true,
   references: { before: references, after: noReferences }
@@ -125,14 +131,14 @@ const deleteIn = (
         const own = contextOf(tx, streams, now)
         const context = reads ? own : { ...own, derivedProcessing: null }
         // a deleted application still contains its candidate until it is erased
+        const processing = streams.processing(key.model)
         if (!head.live) {
-          yield* appendEvents(tx, [{ head: blanked(key.model, head), events: [], erased: true }], context)
+          yield* appendEvents(tx, [{ head: blanked(processing, head), events: [], erased: true }], context)
           return
         }
-        const processing = streams.processing(key.model)
         const content = reads ? yield* contentOf(tx, head, processing) : null
         const references = content === null ? noReferences : findReferences(key, processing, content)
-        yield* appendEvents(tx, [deletedWrite(tx, head, references, now)], context)
+        yield* appendEvents(tx, [deletedWrite(tx, processing, head, references, now)], context)
       })
     )
   })
@@ -146,7 +152,7 @@ const withoutCopiesInPending =
     const { content, redaction } = row
     const current = content === null ? null : currentContent(processing, stream, { content, redaction })
     if (current === null) return row
-    const kept = withoutCopies(processing.model, current, forgotten)
+    const kept = withoutCopies(processing.models, processing.model, current, forgotten)
     if (kept === current) return row
     return {
       ...row,
@@ -225,10 +231,10 @@ const removeFrom = (
           if (content === null) continue
           // this record must be forgotten too, so it must not be published again
           if (deleted?.has(head.id) === true) {
-            writes.push(deletedWrite(tx, head, findReferences(key, processing, content), now))
+            writes.push(deletedWrite(tx, processing, head, findReferences(key, processing, content), now))
             continue
           }
-          const kept = withoutCopies(key.model, content, forgotten)
+          const kept = withoutCopies(processing.models, key.model, content, forgotten)
           const text = (name: string) => typeof kept[name] === "string" ? kept[name] : null
           const created = newEvent(
             tx.state,

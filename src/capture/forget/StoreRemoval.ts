@@ -7,7 +7,7 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import { embeddingModels, type ForgettableRecord, type Forgotten, idAsJson, repeats } from "../../domain/Forgotten.ts"
-import { derivedFrom, type Model, type StreamKey, streamName } from "../../domain/Model.ts"
+import { derivedFrom, type Model, type Models, type StreamKey, streamName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import type { Deliveries } from "../../store/Deliveries.ts"
 import type { FoundRow } from "../../store/Operators.ts"
@@ -33,16 +33,17 @@ const rowsIn = (rows: ReadonlyArray<FoundRow>, ids: ReadonlyArray<string>) => {
   return rows.flatMap(({ id, position }) => position !== null && wanted.has(id) ? [{ id, position }] : [])
 }
 
-export const make = ({ capture, deliveries, processing, store }: {
+export const make = ({ capture, deliveries, models, processing, store }: {
   readonly store: Store["Service"]
   readonly deliveries: Deliveries["Service"]
   readonly capture: Capture["Service"]
+  readonly models: Models
   readonly processing: (model: Model) => Processing
 }) => {
   /** The stream of the record itself, and the streams whose records may repeat it. */
   const streamsOf = Effect.fnUntraced(function*({ integration, model }: ForgettableRecord) {
     const all = yield* store.streamsOf(integration)
-    const embedding = embeddingModels(model)
+    const embedding = embeddingModels(models, model)
     return {
       all,
       own: all.find((stream) => stream.model === model),
@@ -55,7 +56,8 @@ export const make = ({ capture, deliveries, processing, store }: {
     const found = yield* store.findRows(
       embedding,
       idAsJson(record.id),
-      ({ changes, content, model }) => repeats(model, parseContent(content), JSON.parse(changes), forgottenOnly(record))
+      ({ changes, content, model }) =>
+        repeats(models, model, parseContent(content), JSON.parse(changes), forgottenOnly(record))
     )
     const readable = found.filter(({ unreadable }) => unreadable !== true)
     const copies = [...Map.groupBy(readable, streamName).values()].map((rows) => {
@@ -78,12 +80,12 @@ export const make = ({ capture, deliveries, processing, store }: {
   /** Removes the record from all places; returns the removals that are not complete, because handlers have the events in memory. */
   const remove = Effect.fnUntraced(function*(record: ForgettableRecord) {
     const { all, embedding, own } = yield* streamsOf(record)
-    const models = all.filter(({ retired }) => retired !== true).map(({ model }) => model)
+    const active = all.filter(({ retired }) => retired !== true).map(({ model }) => model)
     const streams: Streams = {
       owner: capture.ownerOf(record.integration),
       processing,
       derivedProcessing: ({ model }) => {
-        const derived = derivedFrom(model, models)
+        const derived = derivedFrom(models, model, active)
         return derived === undefined ? null : processing(derived)
       }
     }

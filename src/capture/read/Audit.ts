@@ -94,7 +94,7 @@ const compare = Effect.fnUntraced(function*(
   auditRunId: number
 ) {
   const rows = new Map<string, Row>()
-  const removal = removalOf(stream.key.model, yield* tx.forgotten)
+  const removal = removalOf(stream.processing.models, stream.key.model, yield* tx.forgotten)
   for (const one of results) {
     if (removal.isForgotten(one.id)) continue
     const row = parseRow(stream.processing, one, removal)

@@ -1,7 +1,6 @@
 /** The context in which the rows of one page become writes. It is the same for all rows of the page. */
 import type { Origin } from "../../domain/ChangeEvent.ts"
 import type * as Guard from "../../domain/Guard.ts"
-import type { StreamModel } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { type ClockSample, latestServerTime } from "../../domain/Watermark.ts"
 import type { Run } from "../../store/Run.ts"
@@ -9,7 +8,7 @@ import type { StreamState } from "../../store/State.ts"
 import type { Stream } from "../Stream.ts"
 
 export interface PageContext {
-  readonly stream: StreamState & { readonly model: StreamModel }
+  readonly stream: StreamState
   readonly processing: Processing
   /** Processing of the model that is derived from the records; null if no model is derived. */
   readonly derivedProcessing: Processing | null

@@ -92,14 +92,14 @@ export const buildRecordWrite = (
   next: NewContent,
   context: RecordWriteContext
 ): RecordWrite => {
-  const { detectedAt, origin, stream } = context
+  const { detectedAt, origin, processing, stream } = context
   const event = (kind: Kind, version: number, details: Partial<NewEvent>): NewEvent => {
     const after = kind === "deleted" ? null : next.text ?? JSON.stringify(next.content)
     return newEvent(stream, next, after, { kind, version, origin, detectedAt, ...details })
   }
   // Transitions of an old record happened long ago, so none are reported (B3).
   const transitions = (before: JsonObject | null): string =>
-    origin === "backfill" ? "[]" : JSON.stringify(transitionsOf(stream.model, before, next.content))
+    origin === "backfill" ? "[]" : JSON.stringify(transitionsOf(processing.entry, before, next.content))
   const version = head?.version ?? 0
   const eventsOf = (): ReadonlyArray<NewEvent> => {
     switch (change.kind) {

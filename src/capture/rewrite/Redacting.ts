@@ -51,9 +51,9 @@ const remoteIdOf = (
   rules: RedactionRules
 ) => concerns(rules, ["remote_id"]) ? storableText(content?.["remote_id"]) : remoteId
 
-const transitionsOf = ({ model }: Processing, text: string, rules: RedactionRules): string =>
+const transitionsOf = ({ entry }: Processing, text: string, rules: RedactionRules): string =>
   text === "[]" ? text : JSON.stringify(
-    (JSON.parse(text) as ReadonlyArray<Transition>).filter(({ name }) => !concerns(rules, transitionPath(model, name)))
+    (JSON.parse(text) as ReadonlyArray<Transition>).filter(({ name }) => !concerns(rules, transitionPath(entry, name)))
   )
 
 /** Null if the row stays as it is. */

@@ -15,7 +15,7 @@ import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { named } from "../../../test/support/capture/Waves.ts"
 import { indented } from "../../../test/support/source/Spelling.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
-import type { StreamModel } from "../../domain/Model.ts"
+import type { ReadModel } from "../../domain/BuiltInModels.ts"
 import * as Processing from "../../domain/Processing.ts"
 import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { Damaged, Store, StoreError } from "../../store/Store.ts"
@@ -25,7 +25,7 @@ import { takeStreams } from "../Stream.ts"
 import { redactAndRetire, redactStored } from "./Redactor.ts"
 import * as StoreAdoption from "./StoreAdoption.ts"
 
-const by = (redact: Processing.ProcessingRules["redact"], model: StreamModel = "ats.application") =>
+const by = (redact: Processing.ProcessingRules["redact"], model: ReadModel = "ats.application") =>
   Processing.make(model, { remoteData: "drop", redact, key: "k" })
 const plain = by({})
 const hiding = by({ "/title": "hash", "/contact": "drop", "/remote_id": "drop" })

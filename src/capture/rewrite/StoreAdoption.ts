@@ -30,7 +30,7 @@ import { combine } from "../../domain/Redaction.ts"
 import type { OlderGenerationRecord, RecordWrite, StoredContent } from "../../store/Records.ts"
 import type { Owner, StreamState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
-import { newEvent, parseContent } from "../record/RecordWrite.ts"
+import { newEvent } from "../record/RecordWrite.ts"
 import { currentContent, earlierProcessings, hashOfHead, rulesOf, withRedaction } from "../record/StoredContent.ts"
 import { type Ownership, takeStreams } from "../Stream.ts"
 import * as Redactor from "./Redactor.ts"
@@ -91,13 +91,10 @@ const publishableContent = (
   processing: Processing | null,
   forgotten: Forgotten
 ): StoredContent & { readonly lacksCopies: boolean } => {
-  const content = processing === null ? parseContent(stored.content) : currentContent(processing, stream, stored)
-  if (content === null) return { ...stored, lacksCopies: false }
-  const record = withoutCopies(stream.model, content, forgotten)
+  const content = processing === null ? null : currentContent(processing, stream, stored)
+  if (processing === null || content === null) return { ...stored, lacksCopies: false }
+  const record = withoutCopies(processing.models, stream.model, content, forgotten)
   const lacksCopies = record !== content
-  if (processing === null) {
-    return { ...stored, ...(lacksCopies ? { content: JSON.stringify(record) } : {}), lacksCopies }
-  }
   const { id } = combine(rulesOf(stream, stored.redaction), processing.applied)
   return { content: JSON.stringify(record), redaction: id, lacksCopies }
 }

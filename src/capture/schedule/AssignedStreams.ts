@@ -2,13 +2,13 @@
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { isDerived, type StreamKey, streamName } from "../../domain/Model.ts"
+import { type Models, type StreamKey, streamName } from "../../domain/Model.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { Store } from "../../store/Store.ts"
 import { type Ended, replaceRun } from "../commit/RunHistory.ts"
 import { notBackfilled } from "../derived/CandidateBackfill.ts"
 import type { Ownership } from "../Stream.ts"
-import { initialState, type StreamSettings } from "../StreamLifecycle.ts"
+import { initialState, isReadable, type StreamSettings } from "../StreamLifecycle.ts"
 import { openSweep } from "./StreamCommands.ts"
 
 /** The streams that are read, by integration. */
@@ -27,8 +27,12 @@ const withAccount = (state: StreamState, account: string, now: number): Ended =>
 
 export const make = (
   store: Store["Service"],
-  { minOverlap, ownerOf }: Pick<Ownership, "ownerOf"> & { readonly minOverlap: Duration.Duration }
+  { minOverlap, models, ownerOf }: Pick<Ownership, "ownerOf"> & {
+    readonly minOverlap: Duration.Duration
+    readonly models: Models
+  }
 ) => {
+  const isRead = isReadable(models)
   const retire = ({ integration, model }: StreamKey) =>
     store.transact(
       ownerOf(integration),
@@ -67,7 +71,7 @@ export const make = (
       if (isContinued && state.account === account) continue
       const condition = isContinued
         ? {}
-        : { retired: false, silentBackfill, ...isDerived(state.model) ? notBackfilled : {} }
+        : { retired: false, silentBackfill, ...isRead(state) ? {} : notBackfilled }
       yield* store.transact(
         ownerOf(state.integration),
         state,

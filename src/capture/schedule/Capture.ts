@@ -13,6 +13,7 @@ import * as FiberMap from "effect/FiberMap"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import * as Guard from "../../domain/Guard.ts"
 import { type StreamKey, streamName } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
@@ -68,13 +69,14 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const store = yield* Store
   const source = yield* Source
   const services = Context.make(Store, store).pipe(Context.add(Source, source))
+  const models = yield* CurrentModels
   const takesAll = options.takesAll ?? true
   const shards = yield* OwnedShards.make({ takesAll })
   const { ownerOf, owns, runFor, untilHandedOver } = shards
-  const streams = AssignedStreams.make(store, { minOverlap: options.minOverlap, ownerOf })
+  const streams = AssignedStreams.make(store, { minOverlap: options.minOverlap, models, ownerOf })
   const processingOf = options.processingOf ?? (() => null)
   const backpressure = Backpressure.make(store, options.backpressure ?? null)
-  const failureLog = FailureLog.make()
+  const failureLog = FailureLog.make(models)
   const workers = new Map<string, StreamWorker.StreamWorker>()
   /** Opened when stored content may need redaction: at the start, and after shards were taken. */
   const mayRedact = yield* Latch.make(true)

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
+import { builtInModels } from "../../domain/BuiltInModels.ts"
 import * as FailureLog from "./FailureLog.ts"
 
 const models = ["ats.application", "ats.candidate", "ats.offer", "ats.scorecard", "ats.tag", "hris.skill"] as const
@@ -20,7 +21,7 @@ describe("FailureLog", () => {
       void lines.set(String(message), (lines.get(String(message)) ?? 0) + 1)
     )
     return Effect.gen(function*() {
-      const log = FailureLog.make()
+      const log = FailureLog.make(builtInModels)
       // each stream fails twice
       for (const key of [...keys, ...keys]) yield* log.failed({ ...key, blocked: null, failing }, "default")
       assert.deepStrictEqual([...lines], [["run failed", integrations]])
@@ -35,7 +36,7 @@ describe("FailureLog", () => {
       lines.push([String(message), fiber.getRef(References.CurrentLogAnnotations)])
     })
     return Effect.gen(function*() {
-      const log = FailureLog.make()
+      const log = FailureLog.make(builtInModels)
       const blocked = { reason: "key", code: "X", message: "the key is wrong (check the key)", since: 0 } as const
       const [first, ...others] = keys
       for (const key of keys) yield* log.failed({ ...key, blocked, failing: null }, "eu")
@@ -56,7 +57,7 @@ describe("FailureLog", () => {
       lines.push(fiber.getRef(References.CurrentLogAnnotations))
     })
     return Effect.gen(function*() {
-      const log = FailureLog.make()
+      const log = FailureLog.make(builtInModels)
       const key = { integration: "lever:1", blocked: null } as const
       yield* log.failed(
         { ...key, model: "ats.tag", failing: { ...failing, logUrl: "https://logs.example.com/1" } },
@@ -80,7 +81,7 @@ describe("FailureLog", () => {
     const lines: Array<string> = []
     const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))
     return Effect.gen(function*() {
-      const log = FailureLog.make()
+      const log = FailureLog.make(builtInModels)
       const [first, second, third] = keys
       const failed = (key: typeof first) => ({ ...key!, blocked: null, failing })
       log.remember(failed(first), "default")

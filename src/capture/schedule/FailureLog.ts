@@ -8,7 +8,7 @@
  *   show why nothing is read.
  */
 import * as Effect from "effect/Effect"
-import { isStreamModel, registry, type StreamKey, streamName } from "../../domain/Model.ts"
+import { type Models, type StreamKey, streamName } from "../../domain/Model.ts"
 import type { StreamState } from "../../store/State.ts"
 import { annotate } from "../Stream.ts"
 
@@ -37,12 +37,14 @@ const annotatePlace = (account: string | null, key: StreamKey) =>
   account === null ? annotate(key) : Effect.annotateLogs({ account })
 
 /** The request of the stream's list, such as `GET /ats/tags`. */
-const requestOf = ({ model }: Failing): { readonly request?: string } =>
-  isStreamModel(model) ? { request: `GET ${registry[model].path}` } : {}
+const requestOf = (models: Models, { model }: Failing): { readonly request?: string } => {
+  const list = models.listOf(model)
+  return list === undefined ? {} : { request: `GET ${list.path}` }
+}
 
 export type FailureLog = ReturnType<typeof make>
 
-export const make = () => {
+export const make = (models: Models) => {
   /** The integration and the cause of each failing stream, by stream. */
   const failures = new Map<string, Pick<Failure, "account"> & { readonly cause: string; readonly isLogged: boolean }>()
   /**
@@ -88,7 +90,7 @@ export const make = () => {
         if (failure === null) return Effect.void
         const { isShared, logUrl, message, why } = failure
         const place = annotatePlace(isShared ? null : failure.account, stream)
-        const details = { ...requestOf(stream), why, ...(logUrl === undefined ? {} : { logUrl }) }
+        const details = { ...requestOf(models, stream), why, ...(logUrl === undefined ? {} : { logUrl }) }
         return (isShared ? Effect.logDebug(message) : Effect.logWarning(message)).pipe(
           Effect.annotateLogs(details),
           place

@@ -19,7 +19,8 @@ import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
-import { derivedFrom, isStreamModel, type Model, streamName } from "../../domain/Model.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
+import { derivedFrom, type Model, streamName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
 import type { Source } from "../../source/Source.ts"
@@ -100,6 +101,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   const capture = yield* Capture
   const discovered = yield* DiscoveredModels.make(options.discovered)
   const lock = yield* Semaphore.make(1)
+  const known = yield* CurrentModels
 
   const save = (integration: IntegrationState, action: OperatorAction | null = null) =>
     store.saveIntegration(capture.ownerOf(integration.id), integration, action)
@@ -111,8 +113,8 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
 
   const streamsOf = ({ account, backfill, id, interval, generation, models, sweepInterval }: IntegrationState) => {
     const all = models === "auto" ? discovered.modelsOf(id) : models
-    return all.filter(isStreamModel).map((model): StreamSettings => {
-      const derived = derivedFrom(model, all)
+    return all.filter((model) => known.listOf(model) !== undefined).map((model): StreamSettings => {
+      const derived = derivedFrom(known, model, all)
       return {
         integration: id,
         model,

@@ -6,7 +6,7 @@ import * as References from "effect/References"
 import { TestClock } from "effect/testing"
 import { listsOnly } from "../../../test/support/source/Doubles.ts"
 import type { Tool } from "../../api/Tools.ts"
-import { streamModels } from "../../domain/Model.ts"
+import { builtInModels } from "../../domain/BuiltInModels.ts"
 import { Source } from "../../source/Source.ts"
 import { certainModels, discoverModels, supportedModels, type ToolCatalog } from "./ModelDiscovery.ts"
 
@@ -16,8 +16,8 @@ const tool = (id: string, readModels: Readonly<Record<string, string>>): Tool =>
     read_models: Object.entries(readModels).map(([id, coverage_status]) => ({ id, coverage_status }))
   }
 })
-const ats = streamModels.filter((model) => model.startsWith("ats."))
-const hris = streamModels.filter((model) => model.startsWith("hris."))
+const ats = builtInModels.read.filter((model) => model.startsWith("ats."))
+const hris = builtInModels.read.filter((model) => model.startsWith("hris."))
 
 describe("models: auto", () => {
   it.effect("a tool catalog that never responds delays the start by three seconds, however many accounts there are", () => {
@@ -30,7 +30,7 @@ describe("models: auto", () => {
       yield* TestClock.adjust("3 seconds")
       const found = discovering.pollUnsafe() === undefined ? null : yield* Fiber.join(discovering)
       assert.deepStrictEqual([...found?.keys() ?? []], integrations.map(({ id }) => id))
-      assert.includeMembers([...found?.get("greenhouse:one")?.models ?? []], [...streamModels])
+      assert.includeMembers([...found?.get("greenhouse:one")?.models ?? []], [...builtInModels.read])
       assert.deepStrictEqual([...causes], ["no complete response within 3s"])
     }).pipe(Effect.provide(Logger.layer([logger])))
   })
@@ -60,7 +60,7 @@ describe("models: auto", () => {
   const none = { ats: [], hris: [], assessment: [] }
   const unavailable = { ats: null, hris: null, assessment: null }
   const spellings = ["hris_legal_entities", "legal_entity", "LegalEntity", "legal-entities", "hris.legal_entity"]
-  const all = streamModels
+  const all = builtInModels.read
   const without = (...left: ReadonlyArray<string>) => (model: string) => !left.includes(model)
   const cases: ReadonlyArray<readonly [string, string, Partial<ToolCatalog>, ReadonlyArray<string>]> = [
     ["exactly those that are not UNSUPPORTED", "w:1", { ats: [tool("w", statuses)] }, ats.filter(without("ats.tag"))],
@@ -92,13 +92,13 @@ describe("models: auto", () => {
   it.each(cases)(
     "are %s",
     (_, integration, catalog, models) =>
-      assert.deepStrictEqual(supportedModels(integration, { ...none, ...catalog }), models as never)
+      assert.deepStrictEqual(supportedModels(builtInModels, integration, { ...none, ...catalog }), models as never)
   )
 
   it("are certain, except those of a category whose catalog is unavailable", () => {
-    const discovered = { account: "one", models: streamModels, refused: [] }
+    const discovered = { account: "one", models: builtInModels.read, refused: [] }
     const partialCatalog = { ats: [], hris: null, assessment: [] }
     assert.deepStrictEqual(certainModels({ ...discovered, partialCatalog }), [...ats, "assessment.package"])
-    assert.deepStrictEqual(certainModels({ ...discovered, partialCatalog: null }), streamModels)
+    assert.deepStrictEqual(certainModels({ ...discovered, partialCatalog: null }), builtInModels.read)
   })
 })

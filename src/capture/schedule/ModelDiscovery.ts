@@ -12,7 +12,8 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Tool, toolOf } from "../../api/Tools.ts"
-import { type Model, type StreamModel, streamModels, withDerived } from "../../domain/Model.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
+import { type ListEntry, type Model, type Models, withDerived } from "../../domain/Model.ts"
 import { type Invalid, Source, type SourceError } from "../../source/Source.ts"
 
 export interface UndiscoveredIntegration {
@@ -55,46 +56,44 @@ const catalogTimeout = Duration.seconds(3)
 /** Longest time that a later request waits for a catalog, such as while the account is paused. */
 const laterTimeout = Duration.seconds(30)
 
-/** Names that a catalog may use for each model, in snake case and without the category. The contract does not define them. */
-const spellings: Readonly<Record<StreamModel, ReadonlyArray<string>>> = {
-  "ats.application": ["applications", "application"],
-  "ats.scorecard": ["scorecards", "scorecard", "application_scorecards", "interview_scorecards"],
-  "ats.offer": ["offers", "offer", "application_offers"],
-  "ats.tag": ["tags", "tag", "candidate_tags"],
-  "hris.payslip": ["payslips", "payslip"],
-  "hris.performance_review": ["performance_reviews", "performance_review"],
-  "hris.performance_review_cycle": ["performance_review_cycles", "performance_review_cycle", "review_cycles"],
-  "hris.staffing_entity": ["staffing_entities", "staffing_entity"],
-  "hris.legal_entity": ["legal_entities", "legal_entity"],
-  "hris.skill": ["skills", "skill"],
-  "hris.absence_type": ["absence_types", "absence_type"],
-  "assessment.package": ["packages", "package", "assessment_packages"]
-}
-
 /** Turns `hris_legal_entities`, `HRIS/LegalEntities` and `hris.legal-entities` into `legal_entities`. */
 const normalizeModelId = (id: string): string =>
-  id.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase().replace(/[^a-z]+/g, "_").replace(/^(ats|hris|assessment)_/, "")
+  id.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase().replace(/[^a-z]+/g, "_").replace(
+    /^_?((ats|hris|assessment)_)?/,
+    ""
+  )
 
-const isUnsupported = (tool: Tool, model: StreamModel): boolean => {
-  const covered = tool.coverage?.read_models?.filter(({ id }) => spellings[model].includes(normalizeModelId(id))) ?? []
+/** The names that the catalog may use for the model of a list. */
+const namesOf = ({ catalogNames, model, path }: ListEntry): ReadonlySet<string> =>
+  new Set([...catalogNames, model, path.slice(path.lastIndexOf("/"))].map(normalizeModelId))
+
+const isUnsupported = (tool: Tool, list: ListEntry): boolean => {
+  const names = namesOf(list)
+  const covered = tool.coverage?.read_models?.filter(({ id }) => names.has(normalizeModelId(id))) ?? []
   return covered.length > 0 && covered.every(({ coverage_status }) => coverage_status === "UNSUPPORTED")
 }
 
 /** All models except those that the catalog lists as unsupported by the integration's tool. */
-export const supportedModels = (integration: string, catalog: ToolCatalog): ReadonlyArray<StreamModel> => {
+export const supportedModels = (
+  { lists, read }: Models,
+  integration: string,
+  catalog: ToolCatalog
+): ReadonlyArray<Model> => {
   const id = toolOf(integration)
   const tools = categories.map((category) => catalog[category]?.find((tool) => tool.id === id))
-  if (tools.every((tool) => tool === undefined)) return streamModels
-  const offered = streamModels.filter((model) => {
-    const category = categories.findIndex((category) => model.startsWith(`${category}.`))
+  if (tools.every((tool) => tool === undefined)) return read
+  const offered = lists.filter((list) => {
+    const category = categories.findIndex((category) => list.model.startsWith(`${category}.`))
+    if (category < 0) return true
     const tool = tools[category]
     const isAvailable = catalog[categories[category] ?? "ats"] !== null
-    return tool === undefined ? !isAvailable : !isUnsupported(tool, model)
+    return tool === undefined ? !isAvailable : !isUnsupported(tool, list)
   })
-  return offered.length === 0 ? streamModels : offered
+  return offered.length === 0 ? read : offered.map(({ model }) => model)
 }
 
 const discoveredFrom = (
+  known: Models,
   catalog: ToolCatalog,
   { account, id }: UndiscoveredIntegration,
   refused: ReadonlyArray<Category>
@@ -102,7 +101,7 @@ const discoveredFrom = (
   const partialCatalog = categories.some((category) => catalog[category] === null) ? catalog : null
   return {
     account,
-    models: withDerived(supportedModels(id, catalog)),
+    models: withDerived(known, supportedModels(known, id, catalog)),
     partialCatalog,
     refused: missingCategories({ partialCatalog }).filter((category) => refused.includes(category))
   }
@@ -189,19 +188,20 @@ export const listed = (names: ReadonlyArray<string>): string => {
 export const discoverModels = Effect.fn("ModelDiscovery.discover")(function*(
   integrations: ReadonlyArray<UndiscoveredIntegration>
 ): Effect.fn.Return<ReadonlyMap<string, Discovered>, never, Source> {
+  const known = yield* CurrentModels
   const found = yield* Effect.forEach(
     Map.groupBy(integrations, ({ account }) => account),
     Effect.fnUntraced(function*([account, own]) {
       const onFailure = logUnavailable(account)
       const request = { account, onFailure, timeout: catalogTimeout, wanted: categories }
       const { catalog, refused } = yield* fetchCatalog(request)
-      return own.map((integration) => [integration.id, discoveredFrom(catalog, integration, refused)] as const)
+      return own.map((integration) => [integration.id, discoveredFrom(known, catalog, integration, refused)] as const)
     }),
     { concurrency: "unbounded" }
   )
   const left = found.flat().map(([integration, { models }]) => ({
     integration,
-    models: streamModels.filter((model) => !models.includes(model)).join(", ")
+    models: known.read.filter((model) => !models.includes(model)).join(", ")
   }))
   for (const [models, own] of Map.groupBy(left, ({ models }) => models)) {
     if (models === "") continue
@@ -219,6 +219,7 @@ export const discoverModels = Effect.fn("ModelDiscovery.discover")(function*(
 export const rediscoverModels = Effect.fn("ModelDiscovery.rediscover")(function*(
   provisional: ReadonlyMap<string, Provisional>
 ): Effect.fn.Return<ReadonlyMap<string, Discovered>, never, Source> {
+  const known = yield* CurrentModels
   const found = yield* Effect.forEach(
     Map.groupBy(provisional, ([, { account }]) => account),
     Effect.fnUntraced(function*([account, own]) {
@@ -233,13 +234,13 @@ export const rediscoverModels = Effect.fn("ModelDiscovery.rediscover")(function*
             ? logUnavailable(account)(unavailable)
             : Effect.void
       })
-      return own.map(([id, { partialCatalog: known }]): readonly [string, Discovered] => {
+      return own.map(([id, { partialCatalog: held }]): readonly [string, Discovered] => {
         const catalog: ToolCatalog = {
-          ats: known.ats ?? later.catalog.ats,
-          hris: known.hris ?? later.catalog.hris,
-          assessment: known.assessment ?? later.catalog.assessment
+          ats: held.ats ?? later.catalog.ats,
+          hris: held.hris ?? later.catalog.hris,
+          assessment: held.assessment ?? later.catalog.assessment
         }
-        return [id, discoveredFrom(catalog, { account, id }, [...before, ...later.refused])]
+        return [id, discoveredFrom(known, catalog, { account, id }, [...before, ...later.refused])]
       })
     }),
     { concurrency: "unbounded" }

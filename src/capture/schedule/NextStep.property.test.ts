@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
+import { defaultProcessing } from "../../domain/Processing.ts"
 import type { Run } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import { initialState, newRun, type StreamSettings } from "../StreamLifecycle.ts"
@@ -57,7 +58,7 @@ const turnIn = ({ jitter, lastTried, pollTook, refreshOutcome, pollRequested, ..
     failing: situation.failures === 0 ? null : { count: situation.failures, message: "refused", since: now }
   }
   return nextStep(
-    { key: { integration: "one", model }, settings, jitter, lastTried, pollTook, refreshOutcome, pollRequested },
+    { processing: defaultProcessing(model), settings, jitter, lastTried, pollTook, refreshOutcome, pollRequested },
     state,
     now
   )
@@ -155,7 +156,13 @@ describe("NextStep", () => {
       const sweepDueAt = () => state.lastSweep!.endedAt + sweepInterval * (1 + jitter)
       for (let steps = 0; sweeps < 3; steps++) {
         const turn = nextStep(
-          { ...input, key: settings, settings, refreshOutcome: "done", pollRequested: false },
+          {
+            ...input,
+            processing: defaultProcessing(settings.model),
+            settings,
+            refreshOutcome: "done",
+            pollRequested: false
+          },
           state,
           time
         )

@@ -28,7 +28,7 @@ export type NextStep =
   | { readonly kind: "wait"; readonly until: number }
 
 /** Input for the choice that is not in the stored state of the stream. */
-export interface StepInput extends Pick<Stream, "key" | "settings"> {
+export interface StepInput extends Pick<Stream, "processing" | "settings"> {
   /** An operator requested a poll. */
   readonly pollRequested: boolean
   /** Kind of the latest run, whether it failed or not. */

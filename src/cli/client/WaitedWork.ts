@@ -19,7 +19,6 @@ import {
   sizeOf,
   sumOf
 } from "../../domain/DeliveryProgress.ts"
-import { isStreamModel, registry } from "../../domain/Model.ts"
 import type { ForgottenView } from "../../http/contract/ForgetApi.ts"
 import type { CommandView, StreamView } from "../../http/contract/StreamApi.ts"
 import { oneLine } from "../../telemetry/TerminalText.ts"
@@ -38,7 +37,8 @@ const isDone = (command: WaitedCommand, at: string, view: StreamView): boolean =
   const isSwept = isAfter(view.last_sweep_started_at) && !view.sweep_repeats
   if (command === "sweep") return isSwept
   if (command === "backfill") return isSwept && view.phase === "live"
-  const isSweepOnly = isStreamModel(view.model) && registry[view.model].sweepOnly === true
+  // a stream is not live before its first poll, unless the API returns its list only as a whole
+  const isSweepOnly = view.phase === "live" && view.last_poll_started_at === null
   return isAfter(isSweepOnly ? view.last_sweep_started_at : view.last_poll_started_at)
 }
 

@@ -6,8 +6,9 @@
  * - The comparison covers only the promises of events: `changed_at` and `remote_updated_at` alone are not a change,
  *   `remote_data` is set to null, and the order of arrays is ignored except in `ordered_options`.
  */
+import { builtInModels } from "../../domain/BuiltInModels.ts"
 import { isObject, type JsonObject } from "../../domain/Canonical.ts"
-import { derivedRegistry, type StreamModel, streamModels, streamName } from "../../domain/Model.ts"
+import { type Model, streamName } from "../../domain/Model.ts"
 import type { FeedEvent } from "../client/ApiClient.ts"
 
 /** Content by stream name (`<integration>/<model>`) and record id. */
@@ -103,7 +104,7 @@ const differingProperties = (a: unknown, b: unknown): ReadonlyArray<string> => {
 export interface DemoWorld {
   readonly integrations: ReadonlyArray<{ readonly id: string }>
   /** Content by id of the live records that the API returns now. */
-  readonly truth: (integration: string, model: StreamModel) => ReadonlyMap<string, unknown>
+  truth(integration: string, model: Model): ReadonlyMap<string, unknown>
   /** Number of mutations of each kind that happened. */
   readonly mutations: Readonly<Record<string, number>>
 }
@@ -133,7 +134,7 @@ const findDerivedRecords = (
 /** Each derived stream with its source stream and its current records. */
 const derivedStreams = (world: DemoWorld) =>
   world.integrations.flatMap(({ id: integration }) =>
-    Object.values(derivedRegistry).map(({ from, model, property }) => ({
+    builtInModels.derived.map(({ from, model, property }) => ({
       stream: streamName({ integration, model }),
       source: streamName({ integration, model: from }),
       records: findDerivedRecords(world.truth(integration, from), property)
@@ -143,7 +144,7 @@ const derivedStreams = (world: DemoWorld) =>
 /** The records that the events must reproduce: those that are read, and the derived ones. */
 export const truthOf = (world: DemoWorld): Records => {
   const read = world.integrations.flatMap(({ id: integration }) =>
-    streamModels.map((model) => [streamName({ integration, model }), world.truth(integration, model)] as const)
+    builtInModels.read.map((model) => [streamName({ integration, model }), world.truth(integration, model)] as const)
   )
   const derived = derivedStreams(world).map(({ records, stream }) => {
     const live = [...records].filter(([, { content }]) => typeof content["remote_deleted_at"] !== "string")

@@ -14,6 +14,7 @@ import * as Stream from "effect/Stream"
 import { Capture } from "../../capture/schedule/Capture.ts"
 import { isReadable } from "../../capture/StreamLifecycle.ts"
 import { PluginAdmin } from "../../delivery/admin/PluginAdmin.ts"
+import { builtInModels } from "../../domain/BuiltInModels.ts"
 import { streamName } from "../../domain/Model.ts"
 import type { StreamView } from "../../http/contract/StreamApi.ts"
 import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
@@ -105,7 +106,7 @@ const pollAndSweepAll = Effect.gen(function*() {
   const capture = yield* Capture
   const store = yield* Store
   yield* Effect.forEach(
-    (yield* store.streams).filter(isReadable),
+    (yield* store.streams).filter(isReadable(builtInModels)),
     (stream) =>
       Effect.all([
         stream.watermark === null ? capture.sweep(stream) : Effect.void,

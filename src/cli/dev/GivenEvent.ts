@@ -6,6 +6,7 @@ import * as Schema from "effect/Schema"
 import * as DryRun from "../../delivery/admin/DryRun.ts"
 import * as IntegrationAccounts from "../../delivery/handler/IntegrationAccounts.ts"
 import { batchWindowOf, matchEvent } from "../../delivery/handler/Subscription.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import type { JsonObject } from "../../domain/Canonical.ts"
 import { genesis, type LogEntry } from "../../domain/ChangeEvent.ts"
 import { diff } from "../../domain/Diff.ts"
@@ -26,22 +27,24 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ 
  * The row of the log for an event in the form in which `rollcall tail --json` prints it, in another integration. Its changes and transitions
  * follow from `before` and `after`, which may have been edited.
  */
-export const entryOf = (text: string, integration: string): Effect.Effect<LogEntry, CommandError> => {
+export const entryOf = Effect.fnUntraced(function*(
+  text: string,
+  integration: string
+): Effect.fn.Return<LogEntry, CommandError> {
+  const models = yield* CurrentModels
   const event = Option.getOrNull(decode(text))
   const model = event?.data.model
-  if (event === null || model === undefined || !isModel(model)) {
-    return Effect.fail(
-      new CommandError({
-        message: "the file does not contain an event",
-        hint: "Write it as `rollcall tail --json` prints it: a JSON object with `id` and `data`."
-      })
-    )
+  if (event === null || model === undefined || !isModel(models, model)) {
+    return yield* new CommandError({
+      message: "the file does not contain an event",
+      hint: "Write it as `rollcall tail --json` prints it: a JSON object with `id` and `data`."
+    })
   }
   const { data } = event
   // the content of a record is JSON
   const [before, after] = [data.before, data.after] as ReadonlyArray<JsonObject | null>
-  const { shape } = defaultProcessing(model)
-  return Effect.succeed({
+  const { entry, shape } = defaultProcessing(model, models)
+  return {
     eventId: event.id,
     model,
     integration,
@@ -57,15 +60,15 @@ export const entryOf = (text: string, integration: string): Effect.Effect<LogEnt
     before: before == null ? null : JSON.stringify(before),
     after: after == null ? null : JSON.stringify(after),
     changes: JSON.stringify(before == null || after == null ? [] : diff(shape, before, after)),
-    transitions: JSON.stringify(after == null ? [] : transitionsOf(model, before ?? null, after)),
+    transitions: JSON.stringify(after == null ? [] : transitionsOf(entry, before ?? null, after)),
     changedAt: data.changed_at,
     detectedAt: Date.parse(data.detected_at),
     cause: null,
     position: 1,
     chain: genesis,
     traceparent: null
-  })
-}
+  }
+})
 
 /** Runs every handler that receives the event once, and returns the requests that it would send. */
 export const tryEvent = Effect.fnUntraced(function*(plugin: Plugin<unknown>, entry: LogEntry) {

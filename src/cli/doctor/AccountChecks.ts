@@ -13,7 +13,8 @@ import { identity } from "effect/Function"
 import * as Result from "effect/Result"
 import { discoverModels } from "../../capture/schedule/ModelDiscovery.ts"
 import type { Integration } from "../../config/IntegrationSettings.ts"
-import { isStreamModel, type StreamModel, streamModels } from "../../domain/Model.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
+import type { Model } from "../../domain/Model.ts"
 import { type Page, Source } from "../../source/Source.ts"
 import { accountErrors, checkRequest, type CheckResult, harmlessErrors, ok, warning } from "./CheckResult.ts"
 import * as PluginChecks from "./PluginChecks.ts"
@@ -42,7 +43,7 @@ const checkAccountAccess = Effect.fnUntraced(function*(name: string, url: string
 const skewOf = ({ duration, requestedAt, serverTime }: Page): number | null =>
   serverTime === null ? null : requestedAt + duration / 2 - (serverTime + 500)
 
-const checkStream = Effect.fnUntraced(function*({ account, id: integration }: Integration, model: StreamModel) {
+const checkStream = Effect.fnUntraced(function*({ account, id: integration }: Integration, model: Model) {
   const { page } = yield* Source
   const check = `stream ${integration}/${model}`
   const updatedAfter = yield* Clock.currentTimeMillis
@@ -75,13 +76,14 @@ const checkClockAgainstApi = (account: string, skews: ReadonlyArray<number>): Re
 
 const checkIntegrations = Effect.fnUntraced(function*(input: AccountInput, name: string) {
   const integrations = input.integrations.filter(({ account }) => account === name)
+  const { read } = yield* CurrentModels
   const discovered = yield* discoverModels(integrations.filter(({ models }) => models === "auto"))
   const streams = integrations.flatMap((integration) => {
     const models = integration.models === "auto" ? discovered.get(integration.id)?.models : integration.models
-    return (models?.filter(isStreamModel) ?? streamModels).map((model) => ({ integration, model }))
+    return (models?.filter((model) => read.includes(model)) ?? read).map((model) => ({ integration, model }))
   })
   const unsupported = [...discovered].flatMap(([id, { models }]) => {
-    const others = streamModels.filter((model) => !models.includes(model))
+    const others = read.filter((model) => !models.includes(model))
     return others.length === 0 ? [] : [ok(`integration ${id}`, `its tool does not offer ${others.join(", ")}`)]
   })
   const checked = yield* Effect.forEach(streams, ({ integration, model }) => checkStream(integration, model), {

@@ -6,8 +6,8 @@ import * as HttpClientError from "effect/http/HttpClientError"
 import type { HttpClientRequest } from "effect/http/HttpClientRequest"
 import type { ReadName } from "../../api/Reads.ts"
 import { Empty, type WriteBody, type WriteData, type WriteName, writeNames, writeSchemas } from "../../api/Writes.ts"
+import type { ReadModel } from "../../domain/BuiltInModels.ts"
 import { parsePosition } from "../../domain/ChangeEvent.ts"
-import type { StreamModel } from "../../domain/Model.ts"
 import {
   Api,
   type Capabilities,
@@ -104,7 +104,7 @@ const readsOf = ({ accounts, source }: Services, attempt: Attempt, integration: 
       const where = (name === "tools" ? null : integration) as ReadRequest<R>["integration"]
       return source.read({ account, integration: where, read: name, params, priority })
     })
-  const live = <M extends StreamModel>(model: M, id: string) =>
+  const live = <M extends ReadModel>(model: M, id: string) =>
     callApi(`live ${model}`, (account) =>
       Effect.gen(function*() {
         let cursor: string | null = null

@@ -20,7 +20,8 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { modelNames } from "../../domain/Model.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
+import { isModel } from "../../domain/Model.ts"
 import { type AuditedRead, CurrentActor } from "../../store/Operators.ts"
 import { Store } from "../../store/Store.ts"
 
@@ -40,11 +41,10 @@ export interface Named {
 /** The start of the hour of a time, in ms. */
 export const hourOf = (millis: number): number => millis - millis % hourMillis
 
-const models: ReadonlySet<string | undefined> = new Set<string>(modelNames)
-
 const make = Effect.gen(function*() {
   const store = yield* Store
   const scope = yield* Effect.scope
+  const models = yield* CurrentModels
 
   const integrations = new Set<string>()
   /** Nanoseconds of the monotonic clock. */
@@ -67,7 +67,7 @@ const make = Effect.gen(function*() {
       yield* Effect.timeoutOption(refreshed, patience)
     }
     const known = integration !== undefined && integrations.has(integration) ? integration : "*"
-    const kind = models.has(model) ? model : "*"
+    const kind = model !== undefined && isModel(models, model) ? model : "*"
     return known === "*" && kind === "*" ? "*" : `${known}/${kind}`
   })
 

@@ -7,6 +7,8 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
+import { builtInModels } from "../../domain/BuiltInModels.ts"
+import type { Models } from "../../domain/Model.ts"
 import { audit } from "./AuditApi.ts"
 import { changes } from "./ChangeApi.ts"
 import { deadLetters } from "./DeadLetterApi.ts"
@@ -160,4 +162,8 @@ export const Api = HttpApi.make("rollcall")
   .middleware(RequestValidation)
   .middleware(UnknownParameters)
   .middleware(ReadAudit)
-  .annotateMerge(OpenApi.annotations({ transform: completeDocument }))
+  .annotateMerge(OpenApi.annotations({ transform: completeDocument(builtInModels) }))
+
+/** The contract, whose document describes these models. */
+export const documentedApi = (models: Models) =>
+  Api.annotateMerge(OpenApi.annotations({ transform: completeDocument(models) }))

@@ -7,10 +7,9 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
-import { transitionNames } from "../../domain/Model.ts"
 import { NotFound, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
-import { Instant, Kind, Model, words } from "./Schemas.ts"
+import { Instant, Kind, KnownModel, KnownTransition, Model, words } from "./Schemas.ts"
 
 const ChangeView = Schema.Struct({
   position: Schema.String,
@@ -104,11 +103,11 @@ export const changes = HttpApiGroup.make("changes").add(
   HttpApiEndpoint.get("search", "/v1/changes", {
     query: {
       integration: Schema.optionalKey(Schema.String),
-      model: Schema.optionalKey(Model),
+      model: Schema.optionalKey(KnownModel),
       id: Schema.optionalKey(Schema.String),
       remote_id: Schema.optionalKey(Schema.String.annotate({ description: "The record's id in the vendor's system" })),
       kind: Schema.optionalKey(Kind),
-      transition: Schema.optionalKey(Schema.Literals(transitionNames)),
+      transition: Schema.optionalKey(KnownTransition),
       before: Schema.optionalKey(Schema.String),
       limit: Schema.optionalKey(PageLimit)
     },

@@ -10,10 +10,9 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as Schema from "effect/Schema"
-import { transitionNames } from "../../domain/Model.ts"
 import { NotFound, PositionGone, PositionMalformed, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
-import { Kind, Limit, Model, oneOrMore, Time, words } from "./Schemas.ts"
+import { Kind, KnownModel, KnownTransition, Limit, Model, oneOrMore, Time, words } from "./Schemas.ts"
 
 /** A CloudEvent 1.0 in JSON format, as `GET /v1/events` lists it. */
 const Event = Schema.Struct({
@@ -57,9 +56,9 @@ const events = HttpApiEndpoint.get("events", "/v1/events", {
     since: Schema.optionalKey(Time),
     limit: Schema.optionalKey(Limit),
     integration: Schema.optionalKey(oneOrMore(Schema.NonEmptyString)),
-    model: Schema.optionalKey(oneOrMore(Model)),
+    model: Schema.optionalKey(oneOrMore(KnownModel)),
     kind: Schema.optionalKey(oneOrMore(Kind)),
-    transition: Schema.optionalKey(oneOrMore(Schema.Literals(transitionNames)))
+    transition: Schema.optionalKey(oneOrMore(KnownTransition))
   },
   headers: { accept: Schema.optionalKey(Schema.String), "last-event-id": Schema.optionalKey(Schema.String) },
   success: [
@@ -86,7 +85,7 @@ const events = HttpApiEndpoint.get("events", "/v1/events", {
 const records = HttpApiEndpoint.get("records", "/v1/records", {
   query: {
     integration: Schema.String,
-    model: Model,
+    model: KnownModel,
     id: Schema.optionalKey(Schema.NonEmptyString),
     after: Schema.optionalKey(Schema.String),
     limit: Schema.optionalKey(Limit)

@@ -2,14 +2,14 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
-import { forgettableModels } from "../../domain/Forgotten.ts"
+import { ModelName } from "../../domain/Model.ts"
 import { callProblems, Conflict, NotFound, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
 import { Instant, Model, page, words } from "./Schemas.ts"
 
 const RecordFields = {
   integration: Schema.String,
-  model: Schema.Literals(forgettableModels).annotate({
+  model: ModelName.annotate({
     description: "A model, or `hris.employee` or `ats.user`: people who appear only in other records"
   }),
   id: Schema.String.annotate({ description: "The unified API's id, as events show it; not a name or an address" })

@@ -6,10 +6,10 @@
  * - The generator describes every query parameter as a string, so the actual types are added here.
  * - The generator gives each operation an empty `security`, which would mean that no operation needs a token.
  */
-import { modelNames } from "../../domain/Model.ts"
+import type { Models } from "../../domain/Model.ts"
 import { type JsonSchema, recordSchemaOf } from "../../publish/RecordSchema.ts"
 import { eventDataSchemaOf } from "../../publish/SchemaDocuments.ts"
-import { introduction, parameters, streamed, tags } from "./OpenApiTexts.ts"
+import { introduction, parametersOf, streamed, tags } from "./OpenApiTexts.ts"
 import { version } from "./Version.ts"
 
 type Json = Readonly<Record<string, unknown>>
@@ -19,7 +19,9 @@ const refTo = (name: string): { readonly $ref: string } => ({ $ref: `#/component
 const mapValues = (record: unknown, map: (value: Json, name: string) => Json): Readonly<Record<string, Json>> =>
   Object.fromEntries(Object.entries(Object(record)).map(([name, value]) => [name, map(Object(value), name)]))
 
-const documentParameter = (operation: string, parameter: Json): Json => {
+type Parameters = ReturnType<typeof parametersOf>
+
+const documentParameter = (parameters: Parameters, operation: string, parameter: Json): Json => {
   const name = String(parameter["name"])
   const { description } = Object(parameter["schema"])
   return {
@@ -76,7 +78,7 @@ const documentStream = (id: string, { 200: success, ...others }: Readonly<Record
   }
 }
 
-const documentOperation = (operation: Json, method: string): Json => {
+const documentOperation = (parameters: Parameters) => (operation: Json, method: string): Json => {
   const id = String(operation["operationId"])
   const { security: _, tags: [group = ""] = [], ...own } = operation as Json & { readonly tags?: ReadonlyArray<string> }
   const isProbe = group === "health"
@@ -87,7 +89,9 @@ const documentOperation = (operation: Json, method: string): Json => {
     ...isProbe && { security: [] },
     // a document cannot describe the header `accept` as a parameter: the media types of the responses are its values
     parameters: (Array.isArray(operation["parameters"]) ? operation["parameters"] : [])
-      .flatMap((parameter: Json) => parameter["name"] === "accept" ? [] : [documentParameter(id, parameter)]),
+      .flatMap((parameter: Json) =>
+        parameter["name"] === "accept" ? [] : [documentParameter(parameters, id, parameter)]
+      ),
     responses: { ...added, ...documentStream(id, mapValues(operation["responses"], openResponse)) }
   }
 }
@@ -102,10 +106,11 @@ const contentOf: Readonly<Record<string, (title: string) => Json>> = {
 }
 
 /** The schemas of records and of the `data` of events, and one variant for each model of the schemas above. */
-const modelSchemas = (schemas: Readonly<Record<string, JsonSchema>>): Json => {
-  const models = modelNames.map((model) => [model, recordSchemaOf(model)] as const)
-  const own = models.flatMap(([model, { title, ...record }]) => {
-    const { title: _, ...data } = eventDataSchemaOf(model, refTo(title).$ref)
+const modelSchemas = ({ entries }: Models, schemas: Readonly<Record<string, JsonSchema>>): Json => {
+  const models = entries.map((entry) => [entry.model, recordSchemaOf(entry)] as const)
+  const own = entries.flatMap((entry) => {
+    const { title, ...record } = recordSchemaOf(entry)
+    const { title: _, ...data } = eventDataSchemaOf(entry, refTo(title).$ref)
     return [[title, record], [`${title}EventData`, data]] as const
   })
   const variants = Object.entries(contentOf).flatMap(([name, content]) => {
@@ -134,8 +139,6 @@ const modelSchemas = (schemas: Readonly<Record<string, JsonSchema>>): Json => {
 const isWhole = ({ maximum, minimum, type }: Json): boolean =>
   type === "integer" && minimum === Number.MIN_SAFE_INTEGER && maximum === Number.MAX_SAFE_INTEGER
 
-const isModel = (schema: Json): boolean => JSON.stringify(schema["enum"]) === JSON.stringify(modelNames)
-
 const correctedSchema = ({ additionalProperties, maximum, minimum, ...schema }: Json): Json => ({
   ...schema,
   // later versions may add properties
@@ -152,27 +155,26 @@ const isObject = (value: unknown): value is Json => typeof value === "object" &&
 /** Corrects the generated schemas, and their names: the generator calls a problem after its encoding, the only form that clients see. */
 const corrected = (generated: Json): Record<string, unknown> =>
   JSON.parse(
-    JSON.stringify(generated, (key, value) =>
-      isObject(value) ? key !== "Model" && isModel(value) ? refTo("Model") : correctedSchema(value) : value)
+    JSON.stringify(generated, (_, value) => isObject(value) ? correctedSchema(value) : value)
       .replaceAll(/(?<=#\/components\/schemas\/\w+)Encoded(?=")|(?<="\w+)Encoded(?=":)/g, "")
   )
 
 /** Completes the generated document. */
-export const completeDocument = (document: Json): Record<string, unknown> => {
+export const completeDocument = (models: Models) => (document: Json): Record<string, unknown> => {
   const { schemas } = Object(document["components"])
   return corrected({
     ...document,
     info: { title: "Rollcall", version, description: introduction, license: { name: "MIT", identifier: "MIT" } },
     servers: [{ url: "/", description: "The process that serves this document" }],
     tags: Object.entries(tags).map(([name, { description }]) => ({ name, description })),
-    paths: mapValues(document["paths"], (path) => mapValues(path, documentOperation)),
+    paths: mapValues(document["paths"], (path) => mapValues(path, documentOperation(parametersOf(models)))),
     security: [{ token: [] }, { session: [] }, {}],
     components: {
       ...Object(document["components"]),
       schemas: {
         ...schemas,
-        ...modelSchemas(Object(schemas)),
-        Model: { type: "string", enum: modelNames },
+        ...modelSchemas(models, Object(schemas)),
+        Model: { type: "string", enum: models.names },
         Problem: {
           type: "object",
           description: "A problem as in RFC 9457",

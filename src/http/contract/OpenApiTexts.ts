@@ -2,7 +2,7 @@
  * The words of the OpenAPI document that the contract of an endpoint does not have: its introduction, the names of tags, and its
  * parameters.
  */
-import { modelNames, transitionNames } from "../../domain/Model.ts"
+import type { Models } from "../../domain/Model.ts"
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -59,7 +59,7 @@ const nextPage = { description: "`next` of the previous page" }
 const time = (description: string): Json => ({ description, schema: { type: "string", format: "date-time" } })
 
 /** By name, or by the operation's name and its own if the parameter means something else in that operation. */
-export const parameters: Readonly<Record<string, Json>> = {
+export const parametersOf = ({ names, transitionNames }: Models): Readonly<Record<string, Json>> => ({
   limit: {
     description: "Largest number of items in the page",
     schema: { type: "integer", minimum: 1, maximum: 1000, default: 100 }
@@ -89,7 +89,7 @@ export const parameters: Readonly<Record<string, Json>> = {
     "Starts at the first event that was recorded at or after this time, RFC 3339. Not together with `after`"
   ),
   "listEvents.integration": several("Only events of these integrations"),
-  "listEvents.model": several("Only events of these models", modelNames),
+  "listEvents.model": several("Only events of these models", names),
   "listEvents.kind": several("Only events of these kinds", ["created", "updated", "deleted"]),
   "listEvents.transition": several("Only events with one of these transitions", transitionNames),
   "listRecords.id": { description: "Id of a record: only this one", schema: { type: "string" } },
@@ -112,7 +112,7 @@ export const parameters: Readonly<Record<string, Json>> = {
   },
   "endSession.id": { description: "Id of the session", schema: { type: "string" } },
   "removeIntegration.id": { description: "Id of the integration, `<tool>:<identifier>`", schema: { type: "string" } }
-}
+})
 
 /** The descriptions of a response that is a document or a stream, whichever the request accepts. */
 export const streamed: Readonly<

@@ -98,7 +98,9 @@ export const OverviewView = Schema.Struct({
     }),
     disk_bytes: Schema.NullOr(Schema.Finite)
   }),
-  processes: Schema.Struct({ alive: Schema.Int, silent: Schema.Int })
+  processes: Schema.Struct({ alive: Schema.Int, silent: Schema.Int }),
+  models: Schema.Array(Model).annotate({ description: "The models that this process knows" }),
+  transitions: Schema.Array(Schema.String).annotate({ description: "The names of their transitions" })
 }).annotate({ identifier: "Overview" })
 export type OverviewView = typeof OverviewView.Type
 

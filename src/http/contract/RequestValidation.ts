@@ -8,8 +8,11 @@ import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import type * as Schema from "effect/Schema"
 import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaIssue from "effect/SchemaIssue"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { closestName } from "../../domain/ClosestName.ts"
+import type { Models } from "../../domain/Model.ts"
 import { InternalError, RequestMalformed } from "./Problem.ts"
+import { knownNamesOf } from "./Schemas.ts"
 
 /** The middleware of the API that adds these answers. */
 export class RequestValidation
@@ -58,17 +61,22 @@ const hintOf = (faults: ReturnType<typeof issuesOf>, endpoint: Pick<HttpApiEndpo
 }
 
 /** The values that a parameter can have; none if they cannot be listed. */
-const valuesOf = (ast: SchemaAST.AST): ReadonlyArray<string> =>
-  SchemaAST.isUnion(ast)
-    ? ast.types.flatMap(valuesOf)
+const valuesOf = (models: Models, ast: SchemaAST.AST): ReadonlyArray<string> => {
+  const names = knownNamesOf(ast)
+  return names !== undefined
+    ? names(models)
+    : SchemaAST.isUnion(ast)
+    ? ast.types.flatMap((type) => valuesOf(models, type))
     : SchemaAST.isArrays(ast)
-    ? ast.rest.flatMap(valuesOf)
+    ? ast.rest.flatMap((type) => valuesOf(models, type))
     : SchemaAST.isLiteral(ast)
     ? [String(ast.literal)]
     : []
+}
 
 /** The closest value to the first unknown one of a parameter; null if its values cannot be listed. */
 const valueHintOf = (
+  models: Models,
   name: string | number | undefined,
   schema: { readonly ast: SchemaAST.AST } | undefined,
   given: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
@@ -77,7 +85,7 @@ const valueHintOf = (
     ? schema.ast.propertySignatures.find((one) => one.name === name)
     : undefined
   if (property === undefined) return null
-  const known = valuesOf(property.type)
+  const known = valuesOf(models, property.type)
   const texts = [given[String(property.name)] ?? []].flat().flatMap((text) => text.split(","))
   const unknown = texts.find((text) => text !== "" && text.length <= longestName && !known.includes(text))
   return unknown === undefined || known.length === 0
@@ -92,8 +100,9 @@ const parameterHint = Effect.fnUntraced(function*(
   { params, query }: Pick<HttpApiEndpoint.Top, "params" | "query">
 ) {
   const name = faults[0]?.keys[0]
-  if (kind === "Query") return valueHintOf(name, query, yield* ParsedSearchParams)
-  return kind === "Params" ? valueHintOf(name, params, (yield* HttpRouter.RouteContext).params) : null
+  const models = yield* CurrentModels
+  if (kind === "Query") return valueHintOf(models, name, query, yield* ParsedSearchParams)
+  return kind === "Params" ? valueHintOf(models, name, params, (yield* HttpRouter.RouteContext).params) : null
 })
 
 export const layer = HttpApiMiddleware.layerSchemaErrorTransform(

@@ -1,12 +1,41 @@
 /** Schemas that several responses and queries of the operating API share. */
+import * as Effect from "effect/Effect"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaGetter from "effect/SchemaGetter"
-import { modelNames } from "../../domain/Model.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
+import { type Model as AnyModel, ModelName, type Models } from "../../domain/Model.ts"
 import { formatTime, parseInstant } from "../../domain/Watermark.ts"
 
-export const Model = Schema.Literals(modelNames)
+/** The name of a model in a response: any valid one, because the store may have records of a list that is no longer defined. */
+export const Model = ModelName.annotate({ identifier: "Model" })
+
+type KnownNames = (models: Models) => ReadonlyArray<string>
+/** The names that a value of a request can have. */
+export const knownNamesOf = SchemaAST.resolveAt<KnownNames>("knownNames")
+
+/** One of the names that this process knows. */
+const known = <A extends string>(name: Schema.Codec<A, string>, knownNames: KnownNames) =>
+  name.pipe(Schema.decode({
+    decode: SchemaGetter.checkEffect((name: A) =>
+      Effect.map(CurrentModels, (models) => {
+        const names = knownNames(models)
+        return names.includes(name) || `Expected ${names.map((one) => `"${one}"`).join(" | ")}`
+      })
+    ),
+    encode: SchemaGetter.passthrough()
+  })).annotate({ knownNames })
+
+/** A model in a query, or in the path of a stream. */
+export const KnownModel: Schema.Codec<AnyModel, string> = known(
+  Schema.String.pipe(Schema.decodeTo(ModelName, {
+    decode: SchemaGetter.transform((name: string) => name as AnyModel),
+    encode: SchemaGetter.passthrough()
+  })),
+  ({ names }) => names
+)
+export const KnownTransition = known(Schema.String, ({ transitionNames }) => transitionNames)
 export const Limit = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 }))
 export const Kind = Schema.Literals(["created", "updated", "deleted"])
 

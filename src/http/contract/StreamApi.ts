@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import { streamCommands } from "../../capture/schedule/StreamCommands.ts"
 import { callProblems, Conflict, NotFound, SourceUnavailable, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
-import { Instant, Limit, Model, oneOrMore, page, Time, words } from "./Schemas.ts"
+import { Instant, KnownModel, Limit, Model, oneOrMore, page, Time, words } from "./Schemas.ts"
 
 const SweepProgress = Schema.Struct({
   kind: Schema.Literals(["backfill", "sweep"]),
@@ -114,7 +114,7 @@ export const streams = HttpApiGroup.make("streams").add(
       after: Schema.optionalKey(StreamName),
       limit: Schema.optionalKey(Limit),
       integration: Schema.optionalKey(oneOrMore(Schema.NonEmptyString)),
-      model: Schema.optionalKey(oneOrMore(Model))
+      model: Schema.optionalKey(oneOrMore(KnownModel))
     },
     success: StreamList,
     error: StoreUnavailable
@@ -125,7 +125,7 @@ export const streams = HttpApiGroup.make("streams").add(
       "blocked. `next` is null on the last page; a page can have fewer streams than `limit`."
   )),
   HttpApiEndpoint.get("stream", "/v1/streams/:integration/:model", {
-    params: { integration: Schema.String, model: Model },
+    params: { integration: Schema.String, model: KnownModel },
     success: StreamView,
     error: [NotFound, StoreUnavailable]
   }).annotateMerge(words(
@@ -137,7 +137,7 @@ export const streams = HttpApiGroup.make("streams").add(
 
 export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
   HttpApiEndpoint.post("command", "/v1/streams/:integration/:model/:command", {
-    params: { integration: Schema.String, model: Model, command: Schema.Literals(streamCommands) },
+    params: { integration: Schema.String, model: KnownModel, command: Schema.Literals(streamCommands) },
     success: CommandView,
     error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
   }).annotateMerge(words(
@@ -149,7 +149,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
       "old (origin `backfill`)."
   )),
   HttpApiEndpoint.post("rewind", "/v1/streams/:integration/:model/rewind", {
-    params: { integration: Schema.String, model: Model },
+    params: { integration: Schema.String, model: KnownModel },
     payload: Schema.Struct({ to: Time }),
     success: CommandView,
     error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
@@ -160,7 +160,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
       "earlier, minus the overlap. Changes that are already published cause no event. `complete_to` does not change."
   )),
   HttpApiEndpoint.post("audit", "/v1/streams/:integration/:model/audit", {
-    params: { integration: Schema.String, model: Model },
+    params: { integration: Schema.String, model: KnownModel },
     success: AuditView,
     error: [NotFound, SourceUnavailable, StoreUnavailable, ...callProblems]
   }).annotate(ShowsRecords, true).annotateMerge(words(

@@ -4,7 +4,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
 import { streamStates } from "./OverviewApi.ts"
 import { NotFound, StoreUnavailable } from "./Problem.ts"
-import { Instant, Model, words } from "./Schemas.ts"
+import { Instant, KnownModel, words } from "./Schemas.ts"
 import { StreamView } from "./StreamApi.ts"
 
 const BudgetView = Schema.Struct({
@@ -86,7 +86,7 @@ export type StreamRuns = typeof StreamRuns.Type
 
 export const streamDetail = HttpApiGroup.make("streamDetail").add(
   HttpApiEndpoint.get("detail", "/v1/streams/:integration/:model/detail", {
-    params: { integration: Schema.String, model: Model },
+    params: { integration: Schema.String, model: KnownModel },
     success: StreamDetailView,
     error: [NotFound, StoreUnavailable]
   }).annotateMerge(words(
@@ -95,7 +95,7 @@ export const streamDetail = HttpApiGroup.make("streamDetail").add(
     "One stream with its state as a sentence and its request budget."
   )),
   HttpApiEndpoint.get("runs", "/v1/streams/:integration/:model/runs", {
-    params: { integration: Schema.String, model: Model },
+    params: { integration: Schema.String, model: KnownModel },
     success: StreamRuns,
     error: [NotFound, StoreUnavailable]
   }).annotateMerge(words(

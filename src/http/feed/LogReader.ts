@@ -12,8 +12,8 @@
  *   position is missing, so `next` advances although no event matched.
  */
 import * as Effect from "effect/Effect"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { genesis, type LogEntry, type LogPlace, parsePosition } from "../../domain/ChangeEvent.ts"
-import { entryOf, modelNames } from "../../domain/Model.ts"
 import type { LogFilter } from "../../store/EventLog.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { PositionGone, PositionMalformed } from "../contract/Problem.ts"
@@ -143,9 +143,10 @@ export const readPage = (
  * integration is added gets its first event.
  */
 export const explainEmptyFilter = Effect.fnUntraced(function*({ integrations, models, transitions }: LogFilter) {
+  const { entryOf, names } = yield* CurrentModels
   const modelsWith = transitions === undefined ?
-    modelNames :
-    modelNames.filter((model) => entryOf(model).transitions.some(({ name }) => transitions.includes(name)))
+    names :
+    names.filter((model) => entryOf(model)?.transitions.some(({ name }) => transitions.includes(name)) === true)
   if (models !== undefined && !modelsWith.some((model) => models.includes(model))) {
     return `no event of ${models.join(",")} has the transition ${transitions?.join(",")}: ${modelsWith.join(", ")} has`
   }

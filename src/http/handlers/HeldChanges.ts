@@ -5,10 +5,11 @@
  * 1. Only `contentOf` returns values; the caller adds the entry of the audit log first   (I11)
  */
 import * as Effect from "effect/Effect"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { isObject, type JsonObject } from "../../domain/Canonical.ts"
 import type { DeleteReason } from "../../domain/ChangeEvent.ts"
 import { diff, type PathChange } from "../../domain/Diff.ts"
-import { isModel } from "../../domain/Model.ts"
+import { isModel, type Models } from "../../domain/Model.ts"
 import { defaultProcessing } from "../../domain/Processing.ts"
 import { findScopeChanges } from "../../domain/ScopeChange.ts"
 import type { HeldRow, ListedHold } from "../../store/Records.ts"
@@ -34,14 +35,14 @@ const parsed = (json: string | null): JsonObject | null => {
   return isObject(value) ? value : null
 }
 
-const changeOf = ({ model }: ListedHold) => (row: HeldRow): HeldChange => {
+const changeOf = (models: Models, { model }: ListedHold) => (row: HeldRow): HeldChange => {
   const [before, after] = [parsed(row.published), row.deleted ? null : parsed(row.content)]
-  const isUpdate = before !== null && after !== null && isModel(model)
-  return { row, before, after, changes: isUpdate ? diff(defaultProcessing(model).shape, before, after) : [] }
+  const isUpdate = before !== null && after !== null && isModel(models, model)
+  return { row, before, after, changes: isUpdate ? diff(defaultProcessing(model, models).shape, before, after) : [] }
 }
 
 export const changesOf = Effect.fnUntraced(function*(hold: ListedHold, after: string | null, limit: number) {
-  return (yield* (yield* Store).heldRows(hold.id, after, limit)).map(changeOf(hold))
+  return (yield* (yield* Store).heldRows(hold.id, after, limit)).map(changeOf(yield* CurrentModels, hold))
 })
 
 export const pathsOf = ({ changes }: HeldChange): ReadonlyArray<string> =>

@@ -1,6 +1,7 @@
 /** The handlers of the published schemas. */
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { publishedSchemas } from "../../publish/SchemaDocuments.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound } from "../contract/Problem.ts"
@@ -8,21 +9,24 @@ import { NotFound } from "../contract/Problem.ts"
 export const layer = HttpApiBuilder.group(Api, "schemas", (handlers) =>
   handlers
     .handle("schemas", () =>
-      Effect.succeed({
-        items: publishedSchemas.map(({ id, name, version }) => ({
+      Effect.map(CurrentModels, (models) => ({
+        items: publishedSchemas(models).map(({ id, name, version }) => ({
           name,
           version,
           id,
           path: `/schemas/${name}/${version}`
         })),
         next: null
-      }))
-    .handle("schema", ({ params: { name, version } }) => {
-      const known = publishedSchemas.find((schema) => schema.name === name)
-      if (known !== undefined && version <= known.version) return Effect.succeed(known.document())
-      return new NotFound({
-        detail: known === undefined
-          ? "no schema has this name: GET /schemas lists all of them"
-          : `this process knows this schema only up to version ${known.version}: a newer version of Rollcall published the data`
+      })))
+    .handle(
+      "schema",
+      Effect.fnUntraced(function*({ params: { name, version } }) {
+        const known = publishedSchemas(yield* CurrentModels).find((schema) => schema.name === name)
+        if (known !== undefined && version <= known.version) return known.document()
+        return yield* new NotFound({
+          detail: known === undefined
+            ? "no schema has this name: GET /schemas lists all of them"
+            : `this process knows this schema only up to version ${known.version}: a newer version of Rollcall published the data`
+        })
       })
-    }))
+    ))

@@ -5,7 +5,8 @@ import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as Layer from "effect/Layer"
 import { Commands } from "../../capture/command/Commands.ts"
 import type { StreamCommand } from "../../capture/schedule/StreamCommands.ts"
-import { derivedRegistry, isDerived, type StreamKey, streamName } from "../../domain/Model.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
+import { type StreamKey, streamName } from "../../domain/Model.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { BudgetUsage } from "../../source/RequestBudget.ts"
 import type { StreamQuery } from "../../store/State.ts"
@@ -20,18 +21,18 @@ import { detailOf, runsOf } from "./StreamDetail.ts"
 
 const defaultLimit = 100
 
-const notFound = (key: StreamKey): NotFound => {
+const notFound = Effect.fnUntraced(function*(key: StreamKey) {
   const { integration, model } = key
-  if (!isDerived(model)) {
-    return new NotFound({
+  const from = (yield* CurrentModels).derivedOf(model)?.from
+  if (from === undefined) {
+    return yield* new NotFound({
       detail: `stream ${streamName(key)} does not exist: \`rollcall streams list\` or GET /v1/streams lists the streams`
     })
   }
-  const { from } = derivedRegistry[model]
-  return new NotFound({
+  return yield* new NotFound({
     detail: `${model} is not read but derived from ${from}: use stream ${streamName({ integration, model: from })}`
   })
-}
+})
 
 /** Selects one stream. */
 const only = ({ integration, model }: StreamKey): StreamQuery => ({
@@ -41,7 +42,7 @@ const only = ({ integration, model }: StreamKey): StreamQuery => ({
 })
 
 const find = (key: StreamKey, { items: [view] }: StreamPage) =>
-  view === undefined ? Effect.fail(notFound(key)) : Effect.succeed(view)
+  view === undefined ? notFound(key) : Effect.succeed(view)
 
 /** The current state of the stream. Fails within a second if the store does not answer. */
 const viewOf = (key: StreamKey) =>
@@ -134,7 +135,9 @@ const detail = (usageOf: (account: string) => Effect.Effect<BudgetUsage | null, 
           Effect.gen(function*() {
             const store = yield* Store
             const state = yield* store.stream(params)
-            if (state === null || state.retired === true || isDerived(params.model)) return yield* notFound(params)
+            if (
+              state === null || state.retired === true || (yield* CurrentModels).derivedOf(params.model) !== undefined
+            ) return yield* notFound(params)
             return runsOf(state, yield* store.runs(params))
           }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
   )

@@ -45,7 +45,7 @@ describe("the last complete sweep of a stream", () => {
   })
 
   it("is not late if the stream has no polls, because it is swept in the poll interval, which may be longer (R5)", () => {
-    const packages = { ...view, model: "assessment.package", sweep_age_seconds: 50_000 } as const
+    const packages = { ...view, last_poll_started_at: null, sweep_age_seconds: 50_000 } as const
     assert.isNull(conditionOf(packages, intervals(86_400, 21_600)).lateSweep)
   })
 

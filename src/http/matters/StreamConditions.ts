@@ -6,7 +6,6 @@
  *    `failing` or `backfilling`
  */
 import { elapsedText } from "../../domain/ElapsedText.ts"
-import { isStreamModel, registry } from "../../domain/Model.ts"
 import type { IntegrationView } from "../contract/Api.ts"
 import type { streamStates } from "../contract/OverviewApi.ts"
 import type { StreamView } from "../contract/StreamApi.ts"
@@ -22,7 +21,7 @@ export interface Condition {
   readonly target: number
   /**
    * The age of the last complete sweep, divided by its target: above 1 the sweep is late, and deletes and nested changes are found late.
-   * Null for a stream that is paused, blocked or backfilling, or was never swept. Null too for a model that is only swept and never polled:
+   * Null for a stream that is paused, blocked or backfilling, or was never swept. Null too for a stream that is only swept and never polled:
    * there a late sweep already makes the freshness exceed its target.
    */
   readonly sweepLateness: number | null
@@ -47,11 +46,10 @@ export type Intervals = Pick<IntegrationView, "interval_seconds" | "sweep_interv
 export const defaultIntervals: Intervals = { interval_seconds: 60, sweep_interval_seconds: 21_600 }
 
 const sweepLatenessOf = (
-  { blocked, model, paused, phase, sweep_age_seconds: age }: StreamView,
+  { blocked, last_poll_started_at: polled, paused, phase, sweep_age_seconds: age }: StreamView,
   { sweep_interval_seconds }: Intervals
 ): number | null =>
-  age === null || paused || blocked !== null || phase !== "live" ||
-    (isStreamModel(model) && registry[model].sweepOnly === true)
+  age === null || paused || blocked !== null || phase !== "live" || polled === null
     ? null
     : age / Math.max(leastTarget, sweepIntervalsBehind * sweep_interval_seconds)
 

@@ -6,7 +6,8 @@ import { streamView } from "../../../test/support/http/StreamViews.ts"
 import { withTurns } from "../../../test/support/Turns.ts"
 import { incrementalModels } from "../../api/Lists.ts"
 import * as CaptureMetrics from "../../capture/Metrics.ts"
-import type { StreamModel } from "../../domain/Model.ts"
+import type { ReadModel } from "../../domain/BuiltInModels.ts"
+import type { Model } from "../../domain/Model.ts"
 import { zeroRowCounts } from "../../store/Run.ts"
 import type { IntegrationView } from "../contract/Api.ts"
 import type { StreamView } from "../contract/StreamApi.ts"
@@ -16,7 +17,7 @@ import { writeStreamMetrics } from "./StreamMetrics.ts"
 
 const names = (count: number) => Array.from({ length: count }, (_, index) => `greenhouse:${index}`)
 
-const streamOf = (integration: string, model: StreamModel, change: Partial<StreamView> = {}): StreamView =>
+const streamOf = (integration: string, model: ReadModel, change: Partial<StreamView> = {}): StreamView =>
   streamView(integration, model, { records_live: 2, pending: { held: 1 }, ...change })
 
 const overviewOf = (streams: ReadonlyArray<StreamView>, interval = 60) => ({
@@ -137,7 +138,7 @@ describe("the metrics of streams", () => {
       const text = yield* textOf({
         ...overviewOf([streamOf("a:1", "ats.tag"), streamOf("a:2", "ats.tag")]),
         holds: ["a:1", "a:2", "a:2"].map((integration) =>
-          ({ integration, model: "ats.tag" }) as StoreOverview["holds"][number]
+          ({ integration, model: "ats.tag" as Model }) as StoreOverview["holds"][number]
         ),
         redacting: [
           { integration: "a:1", model: "ats.tag" },

@@ -3,6 +3,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import type { HistorySample } from "../../store/Operators.ts"
@@ -159,6 +160,7 @@ export const make = ({ folder, publishes }: Options) => {
   return Effect.fnUntraced(
     function*(read: Read): Effect.fn.Return<Snapshot, never, Store | Deliveries> {
       const { at, overview, plugins, processes } = read
+      const { names, transitionNames } = yield* CurrentModels
       const { holds, integrations, log, streams } = overview
       const now = yield* Clock.currentTimeMillis
       const outage = yield* (yield* Store).outage
@@ -205,7 +207,9 @@ export const make = ({ folder, publishes }: Options) => {
         processes: {
           alive: Math.max(1, processes.filter(({ state }) => state === "alive").length),
           silent: processes.filter(({ state }) => state === "silent").length
-        }
+        },
+        models: names,
+        transitions: transitionNames
       }
       return { view, text: JSON.stringify(view), rows, sample: sampleOf(view, read), at }
     }

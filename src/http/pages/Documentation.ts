@@ -10,7 +10,8 @@ import * as Effect from "effect/Effect"
 import * as HttpApiScalar from "effect/http-api/HttpApiScalar"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import { Api } from "../contract/Api.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
+import { documentedApi } from "../contract/Api.ts"
 import { hashOf } from "./Page.ts"
 
 const policyFor = (html: string): string => {
@@ -43,7 +44,9 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     hideClientButton: true,
     telemetry: false
   } as const
-  const build = HttpRouter.toHttpEffect(HttpApiScalar.layer(Api, { path: "/docs", scalar }))
+  const build = HttpRouter.toHttpEffect(
+    HttpApiScalar.layer(documentedApi(yield* CurrentModels), { path: "/docs", scalar })
+  )
   const page = yield* Effect.cached(Effect.flatMap(build, (page) => Effect.map(page, withPolicy)))
   yield* router.add("GET", "/docs", page)
 }))

@@ -9,8 +9,9 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { isReadable } from "../../capture/StreamLifecycle.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { formatPosition } from "../../domain/ChangeEvent.ts"
-import { type StreamKey, streamModels, streamName } from "../../domain/Model.ts"
+import { type Models, type StreamKey, streamName } from "../../domain/Model.ts"
 import { completeTo, formatTime, knownOffset } from "../../domain/Watermark.ts"
 import { relayReader } from "../../store/EventLog.ts"
 import type { ListedHold } from "../../store/Records.ts"
@@ -144,7 +145,10 @@ const streamView = (state: StreamState, counts: StreamCounts, position: string, 
   }
 }
 
-const isShown = (state: StreamState): boolean => state.retired !== true && isReadable(state)
+const isShown = (models: Models) => {
+  const isRead = isReadable(models)
+  return (state: StreamState): boolean => state.retired !== true && isRead(state)
+}
 
 /** A page of streams, in the order of their names. */
 export interface StreamPage {
@@ -157,11 +161,13 @@ export interface StreamPage {
 export const streamPage = Effect.fnUntraced(function*(query: StreamQuery) {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
-  const { chain, position, streams } = yield* store.streamPage({ ...query, models: query.models ?? streamModels })
+  const models = yield* CurrentModels
+  const { chain, position, streams } = yield* store.streamPage({ ...query, models: query.models ?? models.read })
   const at = formatPosition(store.identity, position, chain)
   const last = streams.at(-1)
+  const isOne = isShown(models)
   return {
-    items: streams.filter(({ state }) => isShown(state)).map(({ counts, state }) => streamView(state, counts, at, now)),
+    items: streams.flatMap(({ counts, state }) => isOne(state) ? [streamView(state, counts, at, now)] : []),
     next: last === undefined || streams.length < query.limit ? null : streamName(last.state)
   } satisfies StreamPage
 })
@@ -216,7 +222,7 @@ const read = Effect.gen(function*() {
 /** Makes the views of what was read. Other requests may run meanwhile. */
 const show = Effect.fnUntraced(function*({ now, log, position, ...found }: Effect.Success<typeof read>) {
   const counts = new Map(found.counts.map((row) => [streamName(row), row]))
-  const shown = new Map(found.streams.filter(isShown).map((state) => [streamName(state), state]))
+  const shown = new Map(found.streams.filter(isShown(yield* CurrentModels)).map((state) => [streamName(state), state]))
   const streams = yield* mapInParts(
     [...shown],
     ([name, state]) => streamView(state, counts.get(name) ?? noRows, position, now)

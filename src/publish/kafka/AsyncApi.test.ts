@@ -2,13 +2,19 @@ import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { assert, describe, it } from "vitest"
 import { entry } from "../../../test/integration/publish/Entries.ts"
-import { modelNames } from "../../domain/Model.ts"
+import { builtInModels, modelNames } from "../../domain/BuiltInModels.ts"
+import { recordEntryOf } from "../../domain/Model.ts"
 import type { JsonSchema } from "../RecordSchema.ts"
 import { progressDataSchema } from "../SchemaDocuments.ts"
 import { asyncApiOf } from "./AsyncApi.ts"
 import { makeEncoder, progressMessage, stateRemoval } from "./KafkaMessage.ts"
 
-const document = asyncApiOf({ version: "1", models: modelNames, topic: "hr.{integration}.{model}", state: true })
+const document = asyncApiOf({
+  version: "1",
+  models: builtInModels.entries,
+  topic: "hr.{integration}.{model}",
+  state: true
+})
 
 const progress = { integration: "i", model: "ats.tag", generation: 2, completeTo: 0, position: 1, at: 0 } as const
 
@@ -54,7 +60,7 @@ describe("the AsyncAPI document", () => {
   it.each(["cloudevents", "debezium"] as const)(
     "has a title for every schema, each once, because generators name types after titles (%s)",
     (format) => {
-      const options = { version: "1", models: modelNames, topic: "{model}", state: true, format }
+      const options = { version: "1", models: builtInModels.entries, topic: "{model}", state: true, format }
       const { messages, schemas } = asyncApiOf(options).components
       const roots = [
         ...Object.values(messages).flatMap(({ bindings, headers }) => [headers, bindings.kafka.key]),
@@ -101,7 +107,7 @@ describe("the AsyncAPI document", () => {
   it("describes the form of Debezium, stubs and tombstones included, if that is configured", () => {
     const debezium = asyncApiOf({
       version: "1",
-      models: ["ats.tag"],
+      models: [recordEntryOf(builtInModels, "ats.tag")],
       topic: "{model}",
       state: false,
       format: "debezium"

@@ -9,7 +9,7 @@
  * - AsyncAPI's own schemas are JSON Schema draft 7. Ours use only keywords that both drafts have, because some generators do not find the
  *   name of a schema whose `schemaFormat` is another one.
  */
-import type { Model } from "../../domain/Model.ts"
+import type { RecordEntry } from "../../domain/Model.ts"
 import { type JsonSchema, recordSchemaOf } from "../RecordSchema.ts"
 import { eventDataSchemaOf, progressDataSchema } from "../SchemaDocuments.ts"
 import { envelopeSchemaOf } from "./Debezium.ts"
@@ -63,7 +63,7 @@ const titled = (schema: JsonSchema, title: string): JsonSchema => {
 
 export interface AsyncApiOptions {
   readonly version: string
-  readonly models: ReadonlyArray<Model>
+  readonly models: ReadonlyArray<RecordEntry>
   /** Template of topic names. */
   readonly topic: string
   /** Whether there are state topics. */
@@ -79,7 +79,7 @@ const stringKey = (title: string, description: string) => ({ kafka: { key: { tit
 const recordKey = "<integration>/<model>/<id>"
 const ref = (path: string) => ({ $ref: `#/${path}` })
 /** The place of a model's record schema in the document. */
-const refTo = (model: Model) => `#/components/schemas/${recordSchemaOf(model).title}`
+const refTo = (entry: RecordEntry) => `#/components/schemas/${recordSchemaOf(entry).title}`
 /** A schema of the document. Generators call its type by the name. */
 const named = (name: string, schema: JsonSchema) => [name, titled(schema, name)] as const
 
@@ -172,9 +172,10 @@ export const asyncApiOf = (options: AsyncApiOptions) => {
       payload: ref(`components/schemas/${type}`),
       bindings: stringKey(`${type}Key`, key)
     }] as const
-  const kinds = models.flatMap((model) => {
+  const kinds = models.flatMap((entry) => {
+    const { model } = entry
     const address = topic.replaceAll("{model}", model)
-    const { title, ...record } = recordSchemaOf(model)
+    const { title, ...record } = recordSchemaOf(entry)
     const [event, latest] = [`${title}Event`, `${title}State`]
     const events = {
       channel: channel(model, address, `Changes of ${model}, in order per record`),
@@ -183,9 +184,9 @@ export const asyncApiOf = (options: AsyncApiOptions) => {
         named(title, record),
         format === "debezium"
           ? named(event, {
-            anyOf: [envelopeSchemaOf(model, refTo(model)), { type: "null", description: "After the event of a delete" }]
+            anyOf: [envelopeSchemaOf(entry, refTo(entry)), { type: "null", description: "After the event of a delete" }]
           })
-          : named(event, eventDataSchemaOf(model, refTo(model)))
+          : named(event, eventDataSchemaOf(entry, refTo(entry)))
       ]
     }
     const states = {
@@ -195,7 +196,7 @@ export const asyncApiOf = (options: AsyncApiOptions) => {
         `Latest content per record, compacted; null after deletion`
       ),
       message: message(`${model}.state`, latest, recordKey, stateHeaders),
-      schemas: [named(latest, { anyOf: [{ $ref: refTo(model) }, { type: "null" }] })]
+      schemas: [named(latest, { anyOf: [{ $ref: refTo(entry) }, { type: "null" }] })]
     }
     return state ? [events, states] : [events]
   })

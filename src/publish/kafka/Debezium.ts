@@ -5,7 +5,7 @@
  * - Debezium has no place for `changes`, `transitions` and `cause`, so this form leaves them out.
  */
 import { formatPosition, type Json, type LogEntry, type LogIdentity, sequenceOf } from "../../domain/ChangeEvent.ts"
-import type { Model } from "../../domain/Model.ts"
+import type { RecordEntry } from "../../domain/Model.ts"
 import { parseTime } from "../../domain/Watermark.ts"
 import { type JsonSchema, recordSchemaOf } from "../RecordSchema.ts"
 
@@ -70,9 +70,9 @@ const sourceProperties = {
 } satisfies Readonly<Record<string, JsonSchema>>
 
 /** The schema of the values. `record`: a reference to the schema of the model's records. */
-export const envelopeSchemaOf = (model: Model, record: string): JsonSchema => ({
-  title: `${recordSchemaOf(model).title}Envelope`,
-  description: `A change of ${model}, as Debezium's connectors publish changes`,
+export const envelopeSchemaOf = (entry: RecordEntry, record: string): JsonSchema => ({
+  title: `${recordSchemaOf(entry).title}Envelope`,
+  description: `A change of ${entry.model}, as Debezium's connectors publish changes`,
   type: "object",
   required: ["before", "after", "source", "op", "ts_ms"],
   properties: {
@@ -97,11 +97,11 @@ export const envelopeSchemaOf = (model: Model, record: string): JsonSchema => ({
 })
 
 /** The schema as a document, with the record's schema inside. */
-export const envelopeSchemaDocumentOf = (model: Model): JsonSchema => {
-  const record = recordSchemaOf(model)
+export const envelopeSchemaDocumentOf = (entry: RecordEntry): JsonSchema => {
+  const record = recordSchemaOf(entry)
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
-    ...envelopeSchemaOf(model, `#/$defs/${record.title}`),
-    $defs: { [record.title ?? model]: record }
+    ...envelopeSchemaOf(entry, `#/$defs/${record.title}`),
+    $defs: { [record.title ?? entry.model]: record }
   }
 }

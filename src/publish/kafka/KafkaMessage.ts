@@ -20,7 +20,7 @@ import {
   removalAttributesOf,
   stateAttributesOf
 } from "../../domain/ChangeEvent.ts"
-import { isModel, streamName } from "../../domain/Model.ts"
+import { isModelName, streamName } from "../../domain/Model.ts"
 import type { RecordKey, StreamProgress } from "../Sink.ts"
 import { envelopeTextOf } from "./Debezium.ts"
 import type { PlacedMessage } from "./driver/Driver.ts"
@@ -172,7 +172,8 @@ export const stateRemoval = (
 /** The record of a message in a state topic, as a list; empty if the record was deleted, or if another program wrote the message. */
 export const recordOf = ({ header, value }: ReceivedMessage): ReadonlyArray<RecordKey> => {
   const [integration, model, id] = [header("ce_integration"), header("ce_model"), header("ce_subject")]
-  return value === undefined || integration === undefined || model === undefined || id === undefined || !isModel(model)
+  return value === undefined || integration === undefined || model === undefined || id === undefined ||
+      !isModelName(model)
     ? []
     : [{ integration, model, id }]
 }

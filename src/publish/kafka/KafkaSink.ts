@@ -21,6 +21,7 @@ import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Semaphore from "effect/Semaphore"
 import { randomUUID } from "node:crypto"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { type LogEntry, type LogIdentity, partitionKey } from "../../domain/ChangeEvent.ts"
 import { streamName } from "../../domain/Model.ts"
 import type { EventPlaces } from "../../store/EventLog.ts"
@@ -84,11 +85,12 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const sessions = yield* KafkaSession.make(client, options.topic, transactionalId)
   const mutex = yield* Semaphore.make(1)
   const registry = registryOf(options)
+  const models = yield* CurrentModels
 
   const open = Effect.fn("Kafka.open")(
     function*(identity: LogIdentity): Effect.fn.Return<SinkCheckpoint | null, SinkError> {
       yield* sessions.close
-      yield* registry.register(requiredSchemas(options))
+      yield* registry.register(requiredSchemas(models, options))
       const control = yield* ensureTopics(client, [Control.controlTopic(options.topic, options.replicationFactor)])
       yield* sessions.open(identity)
       const session = yield* sessions.current
@@ -117,7 +119,7 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     const streams = [...Map.groupBy(batch, streamName).values()].flatMap((entries) =>
       entries[0] === undefined ? [] : [{ stream: entries[0], entries }]
     )
-    yield* registry.register(streams.flatMap(({ stream }) => streamSchemas(options, stream)))
+    yield* registry.register(streams.flatMap(({ stream }) => streamSchemas(models, options, stream)))
     yield* session.ensure(streams.flatMap(({ stream }) => streamTopics(options, stream)))
     const { limitOf } = session
     const { format = "cloudevents", state = false, tombstones = true, topic } = options
@@ -208,7 +210,7 @@ export const inspect = Effect.fn("Kafka.inspect")(function*(
   identity: LogIdentity | null | "unknown"
 ): Effect.fn.Return<SinkInspection, SinkError> {
   const client = yield* makeClient(options)
-  yield* registryOf(options).check(requiredSchemas(options))
+  yield* registryOf(options).check(requiredSchemas(yield* CurrentModels, options))
   const control = Control.controlTopic(options.topic, options.replicationFactor)
   const { missing, present } = yield* inspectTopics(client, [control, ...requiredTopics(options)])
   const { published, topics } = present.has(control.name)

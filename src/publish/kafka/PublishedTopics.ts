@@ -1,5 +1,5 @@
 /** The topics that the sink publishes to: their settings, and the form and the schemas of their values. */
-import type { StreamKey } from "../../domain/Model.ts"
+import { type Models, recordEntryOf, type StreamKey } from "../../domain/Model.ts"
 import { eventSchemaDocumentOf, progressSchemaDocument, recordSchemaDocumentOf } from "../SchemaDocuments.ts"
 import type { SinkInspection } from "../Sink.ts"
 import { envelopeSchemaDocumentOf } from "./Debezium.ts"
@@ -46,15 +46,19 @@ export const streamTopics = (options: TopicOptions, stream: StreamKey): Readonly
 }
 
 /** The topics of a stream with the schemas of their values. */
-export const streamSchemas = (options: TopicOptions, stream: StreamKey): ReadonlyArray<TopicSchema> => {
-  const { model } = stream
+export const streamSchemas = (
+  models: Models,
+  options: TopicOptions,
+  stream: StreamKey
+): ReadonlyArray<TopicSchema> => {
+  const entry = recordEntryOf(models, stream.model)
   const event = options.format === "debezium"
-    ? () => envelopeSchemaDocumentOf(model)
-    : () => eventSchemaDocumentOf(model)
+    ? () => envelopeSchemaDocumentOf(entry)
+    : () => eventSchemaDocumentOf(entry)
   return [
     { topic: topicOf(options.topic, stream), schema: event },
     ...(options.state === true
-      ? [{ topic: stateTopicOf(options.topic, stream), schema: () => recordSchemaDocumentOf(model) }]
+      ? [{ topic: stateTopicOf(options.topic, stream), schema: () => recordSchemaDocumentOf(entry) }]
       : [])
   ]
 }
@@ -62,9 +66,9 @@ export const progressSchemas = (options: TopicOptions): TopicSchema => ({
   topic: progressTopicOf(options.topic),
   schema: () => progressSchemaDocument
 })
-export const requiredSchemas = (options: TopicOptions): ReadonlyArray<TopicSchema> => [
+export const requiredSchemas = (models: Models, options: TopicOptions): ReadonlyArray<TopicSchema> => [
   progressSchemas(options),
-  ...(options.streams ?? []).flatMap((stream) => streamSchemas(options, stream))
+  ...(options.streams ?? []).flatMap((stream) => streamSchemas(models, options, stream))
 ]
 
 /** Topics that must exist before anything is published. */

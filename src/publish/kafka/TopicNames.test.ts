@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { modelNames } from "../../domain/Model.ts"
+import { modelNames } from "../../domain/BuiltInModels.ts"
 import { controlTopicOf, findTemplateError, progressTopicOf, stateTopicOf, topicOf } from "./TopicNames.ts"
 
 const model = "ats.tag"

@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { StreamModel } from "../../../src/domain/Model.ts"
+import type { ReadModel } from "../../../src/domain/BuiltInModels.ts"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 import { restartable, say } from "../../integration/postgres/Server.ts"
@@ -27,7 +27,7 @@ export interface Options {
   readonly processes: number
   readonly integrations: number
   /** Omitted = every model of each integration. */
-  readonly models?: ReadonlyArray<StreamModel>
+  readonly models?: ReadonlyArray<ReadModel>
   readonly records: number
   readonly troubles: Troubles
   /** Activity of the world. */

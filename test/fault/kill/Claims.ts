@@ -5,7 +5,7 @@
  * Gotchas
  * - Which records existed when is read from the world itself, not from the timestamps that the API shows.
  */
-import { streamModels } from "../../../src/domain/Model.ts"
+import { readModels } from "../../../src/domain/BuiltInModels.ts"
 import type { StreamView } from "../../../src/http/contract/StreamApi.ts"
 import type * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import type { Event } from "./Follower.ts"
@@ -33,7 +33,7 @@ export class Claims {
   noteRecords({ integrations, world }: World): void {
     const at = Date.now()
     const keys = integrations.flatMap((integration) =>
-      streamModels.filter((model) => world.hasModel(integration, model)).flatMap((model) =>
+      readModels.filter((model) => world.hasModel(integration, model)).flatMap((model) =>
         [...world.truth(integration, model).keys()].map((id) => keyOf({ integration, model, id }))
       )
     )

@@ -1,7 +1,7 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { randomUUID } from "node:crypto"
-import { modelNames } from "../../../src/domain/Model.ts"
+import { modelNames } from "../../../src/domain/BuiltInModels.ts"
 import * as Broker from "../../integration/kafka/Broker.ts"
 import * as Kcat from "../../integration/kafka/Kcat.ts"
 import { seed } from "./Home.ts"

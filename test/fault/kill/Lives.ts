@@ -12,8 +12,8 @@ import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { join } from "node:path"
+import { type ReadModel, readModels } from "../../../src/domain/BuiltInModels.ts"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
-import { type StreamModel, streamModels } from "../../../src/domain/Model.ts"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import type { FaultSettings } from "../../../src/sandbox/server/FaultInjection.ts"
 import { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
@@ -315,9 +315,9 @@ export const undecided = (sandbox: Sandbox.SandboxHandle, published: Contents, p
 }
 
 /** The content of the given models; without `models`, of all models and candidates. */
-export const contentsOf = (sandbox: Sandbox.SandboxHandle, models?: ReadonlyArray<StreamModel>): Contents =>
+export const contentsOf = (sandbox: Sandbox.SandboxHandle, models?: ReadonlyArray<ReadModel>): Contents =>
   new Map([
-    ...recordsOf(sandbox, models ?? streamModels),
+    ...recordsOf(sandbox, models ?? readModels),
     ...[...models === undefined ? candidatesOf(sandbox) : []].flatMap(([key, { content, deleted }]) =>
       deleted ? [] : [[key, content] as const]
     )
@@ -325,7 +325,7 @@ export const contentsOf = (sandbox: Sandbox.SandboxHandle, models?: ReadonlyArra
 
 const recordsOf = (
   { integrations, world }: Sandbox.SandboxHandle,
-  models: ReadonlyArray<StreamModel>
+  models: ReadonlyArray<ReadModel>
 ): Contents =>
   new Map(
     integrations.flatMap((integration) =>

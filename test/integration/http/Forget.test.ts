@@ -130,15 +130,20 @@ describe("POST /v1/forget", () => {
     return Effect.flatMap(Capture, ({ run }) => Effect.raceFirst(test, run)).pipe(using({ api }))
   })
 
-  served("refuses an id that no stored record has, without repeating it, and a model that does not exist", function*() {
-    yield* stream()
-    const unknown = yield* post("/v1/forget/plan", { ...record, id: "ann@people.example" })
-    assert.deepStrictEqual([unknown.status, unknown.body.detail], [
-      404,
-      "nothing is stored about ats.tag with this id in greenhouse:acme: pass the id of the unified API, as events " +
-      "and `GET /v1/records` show it"
-    ])
-    assert.strictEqual((yield* post("/v1/forget/plan", { ...record, model: "ats.person" })).status, 400)
-    assert.strictEqual((yield* post("/v1/forget", record)).status, 400)
-  }, {})
+  served(
+    "refuses an id that no stored record has, without repeating it, and a text that is not the name of a model",
+    function*() {
+      yield* stream()
+      const unknown = yield* post("/v1/forget/plan", { ...record, id: "ann@people.example" })
+      assert.deepStrictEqual([unknown.status, unknown.body.detail], [
+        404,
+        "nothing is stored about ats.tag with this id in greenhouse:acme: pass the id of the unified API, as events " +
+        "and `GET /v1/records` show it"
+      ])
+      assert.strictEqual((yield* post("/v1/forget/plan", { ...record, model: "ats.person" })).status, 404)
+      assert.strictEqual((yield* post("/v1/forget/plan", { ...record, model: "person" })).status, 400)
+      assert.strictEqual((yield* post("/v1/forget", record)).status, 400)
+    },
+    {}
+  )
 })

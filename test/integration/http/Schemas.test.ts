@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
-import { modelNames } from "../../../src/domain/Model.ts"
+import { modelNames } from "../../../src/domain/BuiltInModels.ts"
 import * as Running from "./Running.ts"
 
 const { ask, stream, served, write } = Running

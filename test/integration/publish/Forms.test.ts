@@ -4,6 +4,8 @@ import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import { builtInModels } from "../../../src/domain/BuiltInModels.ts"
+import { recordEntryOf } from "../../../src/domain/Model.ts"
 import * as Events from "../../../src/events/Events.ts"
 import { envelopeSchemaDocumentOf } from "../../../src/publish/kafka/Debezium.ts"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
@@ -14,6 +16,8 @@ import * as Kcat from "../kafka/Kcat.ts"
 import { login, type TestRegistry, testRegistry } from "../kafka/TestRegistry.ts"
 import { entries, entry } from "./Entries.ts"
 import { newStore, newTemplate, opened, optionsOf, sinkOf, stream } from "./Publishing.ts"
+
+const tagEntry = recordEntryOf(builtInModels, "ats.tag")
 
 const missing = Broker.missing ?? Kcat.missing
 
@@ -48,7 +52,7 @@ describeWithDrivers("the form of values", missing, Broker.layer, (it) => {
       ]
       yield* sink.publish(identity, changes)
       const messages = yield* read()
-      const validate = validator(envelopeSchemaDocumentOf("ats.tag"))
+      const validate = validator(envelopeSchemaDocumentOf(tagEntry))
       const envelopes = messages.flatMap(({ payload }) => payload === null ? [] : [JSON.parse(payload)])
       for (const envelope of envelopes) assert.isTrue(validate(envelope), JSON.stringify(validate.errors))
       const ofNew = messages.filter(({ key }) => key.endsWith("/new"))
@@ -90,7 +94,7 @@ describeWithDrivers("the form of values", missing, Broker.layer, (it) => {
       assert.strictEqual(deleted.op, "d")
       assert.deepInclude(stub, { op: "c", before: null, after: null })
       assert.deepInclude(stub.source, { stub: true, log: `/v1/events?after=${identity.store}-1-0&limit=1` })
-      assert.isTrue(validator(envelopeSchemaDocumentOf("ats.tag"))(stub))
+      assert.isTrue(validator(envelopeSchemaDocumentOf(tagEntry))(stub))
     }))
 
   it.effect("a topic with events keeps its form: another one is refused until the store is adopted", () =>

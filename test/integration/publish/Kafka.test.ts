@@ -7,6 +7,8 @@ import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
 import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
+import { builtInModels } from "../../../src/domain/BuiltInModels.ts"
+import { recordEntryOf } from "../../../src/domain/Model.ts"
 import { partitionOf } from "../../../src/publish/kafka/driver/Partitions.ts"
 import { controlTopicOf, progressTopicOf, stateTopicOf } from "../../../src/publish/kafka/TopicNames.ts"
 import { eventSchemaDocumentOf } from "../../../src/publish/SchemaDocuments.ts"
@@ -17,6 +19,8 @@ import * as Kcat from "../kafka/Kcat.ts"
 import * as Topics from "../kafka/Topics.ts"
 import { entries, entry } from "./Entries.ts"
 import { newTemplate, opened, sinkOf, stream } from "./Publishing.ts"
+
+const tagEntry = recordEntryOf(builtInModels, "ats.tag")
 
 const missing = Broker.missing ?? Kcat.missing
 
@@ -77,7 +81,7 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
       })
       const ajv = new Ajv2020({ strict: false })
       addFormats.default(ajv)
-      const valid = ajv.compile(eventSchemaDocumentOf("ats.tag"))
+      const valid = ajv.compile(eventSchemaDocumentOf(tagEntry))
       for (const { payload } of [message, deleted]) {
         assert.isTrue(valid(JSON.parse(payload ?? "")), JSON.stringify(valid.errors))
       }
@@ -235,7 +239,7 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
         log: `/v1/events?after=${identity.store}-1-3&limit=1`
       })
       assert.isTrue(
-        new Ajv2020({ strict: false, validateFormats: false }).validate(eventSchemaDocumentOf("ats.tag"), data)
+        new Ajv2020({ strict: false, validateFormats: false }).validate(eventSchemaDocumentOf(tagEntry), data)
       )
       const [state] = yield* read(states)
       assert.deepStrictEqual(JSON.parse(state?.payload ?? ""), { id: "a", stub: true, log: data.log })

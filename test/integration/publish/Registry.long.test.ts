@@ -3,7 +3,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { modelNames } from "../../../src/domain/Model.ts"
+import { builtInModels, modelNames } from "../../../src/domain/BuiltInModels.ts"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { requiredSchemas, streamSchemas } from "../../../src/publish/kafka/PublishedTopics.ts"
 import * as SchemaRegistry from "../../../src/publish/kafka/SchemaRegistry.ts"
@@ -58,7 +58,7 @@ describeWithDrivers("Apicurio Registry", missing, services, (it) => {
     it.effect(`registers the schemas of all models, and finds the same ids again: ${format}`, () =>
       Effect.gen(function*() {
         const options = yield* registryOptions({ topic: `all-${currentDriver()}-${format}.{model}`, format })
-        const schemas = modelNames.flatMap((model) => streamSchemas(options, { ...stream, model }))
+        const schemas = modelNames.flatMap((model) => streamSchemas(builtInModels, options, { ...stream, model }))
         const idsOf = Effect.fnUntraced(function*() {
           const registry = SchemaRegistry.fromOptions(options.schemaRegistry)
           yield* registry.check(schemas)
@@ -78,7 +78,7 @@ describeWithDrivers("Apicurio Registry", missing, services, (it) => {
       const identity = newStore()
       const name = topicOf(options.topic, stream)
       const subject = `${name}-value`
-      const { schema } = requiredSchemas(options).find(({ topic }) => `${topic}-value` === subject)!
+      const { schema } = requiredSchemas(builtInModels, options).find(({ topic }) => `${topic}-value` === subject)!
       // the schema of a release before an optional property was added
       const { origin: _, ...properties } = schema().properties ?? {}
       const earlier = { topic: name, schema: () => ({ ...schema(), properties }) }

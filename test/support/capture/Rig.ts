@@ -12,9 +12,10 @@ import { poll } from "../../../src/capture/read/Poll.ts"
 import { sweep } from "../../../src/capture/read/Sweep.ts"
 import type { Ownership, Stream } from "../../../src/capture/Stream.ts"
 import { initialState, type StreamSettings } from "../../../src/capture/StreamLifecycle.ts"
+import type { ReadModel } from "../../../src/domain/BuiltInModels.ts"
 import { type Author, expectationsOf } from "../../../src/domain/Expectation.ts"
 import * as Guard from "../../../src/domain/Guard.ts"
-import type { Model, StreamModel } from "../../../src/domain/Model.ts"
+import type { Model } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import type { Source } from "../../../src/source/Source.ts"
 import type { ReleaseMode } from "../../../src/store/Records.ts"
@@ -44,7 +45,7 @@ const approving = (stream: Stream) =>
 
 const makeRig = Effect.fnUntraced(function*(
   api: Scripted.ScriptedApi,
-  model: StreamModel,
+  model: ReadModel,
   options: {
     readonly processing?: Processing.Processing
     readonly guard?: Guard.Thresholds
@@ -178,7 +179,7 @@ export const run = <A, R>(body: Body<A, R>): Effect.Effect<A, unknown, R> =>
 export const scenario = <A>(
   test: (rig: Rig) => Body<A, Store | Source | SqlClient>,
   options: {
-    readonly model?: StreamModel
+    readonly model?: ReadModel
     readonly processing?: Processing.Processing
     readonly guard?: Guard.Thresholds
     readonly backfill?: "fill"

@@ -29,7 +29,7 @@ export const streamView = (
   last_poll_at: null,
   last_sweep_at: null,
   sweep_age_seconds: null,
-  last_poll_started_at: null,
+  last_poll_started_at: "2026-03-01T12:00:00.000Z",
   last_sweep_started_at: null,
   sweep_repeats: false,
   ...change

@@ -7,7 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { DerivedModel, StreamKey } from "../../../domain/Model.ts"
+import type { Model, StreamKey } from "../../../domain/Model.ts"
 import type { DerivedSource, Head, Sources, SourcesQuery, StoredContent } from "../../Records.ts"
 import { type Checksum, type Content, toStored } from "../Checksum.ts"
 import { issue } from "../Connection.ts"
@@ -31,7 +31,7 @@ export const make = (
   { checked }: Pick<Checksum, "checked">
 ) => ({
   /** Call it before the changed source records are written. */
-  sources: Effect.fnUntraced(function*(model: DerivedModel, { changed, copies, limit }: SourcesQuery) {
+  sources: Effect.fnUntraced(function*(model: Model, { changed, copies, limit }: SourcesQuery) {
     const derived = sql`(SELECT key FROM streams WHERE integration = ${integration} AND model = ${model})`
     const shown = copies.map(({ id, parent, textHash }) => ({ parent, id, hash: textHash }))
     // no record has an empty id: a query without rows has no columns

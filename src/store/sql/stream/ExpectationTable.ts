@@ -14,6 +14,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { writes } from "../../../api/Writes.ts"
+import { builtInModels } from "../../../domain/BuiltInModels.ts"
 import {
   anyRecord,
   candidateIdIn,
@@ -22,7 +23,7 @@ import {
   type OpenExpectation,
   type PluginWrite
 } from "../../../domain/Expectation.ts"
-import { derivedRegistry, isDerived, type Model } from "../../../domain/Model.ts"
+import type { Model } from "../../../domain/Model.ts"
 import type { UnconfirmedWrite } from "../../Records.ts"
 import {
   codec,
@@ -65,7 +66,7 @@ const unconfirmedWrites = codec<UnconfirmedWrite>({
 })
 
 /** The model whose sweeps are counted for this model: the source of a derived model, otherwise the model itself. */
-const sweptModelOf = (model: Model): Model => isDerived(model) ? derivedRegistry[model].from : model
+const sweptModelOf = (model: Model): Model => builtInModels.derivedOf(model)?.from ?? model
 
 /** A write is unconfirmed after this many sweeps that did not find it. */
 const maxMissedSweeps = 2

@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { nothingForgotten } from "../../../domain/Forgotten.ts"
-import type { DerivedModel } from "../../../domain/Model.ts"
+import type { Model } from "../../../domain/Model.ts"
 import type { PageQuery, Pending, PendingStatus, Quarantined, QuarantinedRow, RecordWrite } from "../../Records.ts"
 import type { StreamState } from "../../State.ts"
 import type { Operation } from "../../StoreError.ts"
@@ -292,5 +292,5 @@ export interface StreamTx extends ReturnType<typeof make> {
    * The stream of a derived model, in the same transaction: its `state`, `heads`, `contents`, `saveState` and `write`. `isLive`: whether
    * records are live, by id, if their heads have been read.
    */
-  readonly derived: (model: DerivedModel, isLive?: ReadonlyMap<string, boolean>) => Operation<StreamTx>
+  readonly derived: (model: Model, isLive?: ReadonlyMap<string, boolean>) => Operation<StreamTx>
 }

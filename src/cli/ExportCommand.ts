@@ -4,8 +4,9 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import { CurrentModels } from "../domain/BuiltInModels.ts"
 import { closestName } from "../domain/ClosestName.ts"
-import { isModel, type Model, modelNames } from "../domain/Model.ts"
+import { isModel, type Model, type Models } from "../domain/Model.ts"
 import { connect, runClientCommand } from "./client/ClientCommand.ts"
 import type { TextFormat } from "./export/RecordText.ts"
 import { config, json, switchFlag, textFlag } from "./terminal/Flags.ts"
@@ -13,14 +14,18 @@ import { awaitShutdownSignal, CommandError, print, printAside } from "./terminal
 
 const namesOf = Option.match({ onNone: () => [], onSome: (text: string) => [...new Set(text.split(","))] })
 
-const checkModels = (names: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Model>, CommandError> => {
-  const unknown = names.find((name) => !isModel(name))
+const checkModels = (
+  models: Models,
+  names: ReadonlyArray<string>
+): Effect.Effect<ReadonlyArray<Model>, CommandError> => {
+  const isKnown = (name: string): name is Model => isModel(models, name)
+  const unknown = names.find((name) => !isKnown(name))
   return unknown === undefined
-    ? Effect.succeed(names.filter(isModel))
+    ? Effect.succeed(names.filter(isKnown))
     : Effect.fail(
       new CommandError({
         message: `there is no model ${unknown}`,
-        hint: `Did you mean ${closestName(unknown, modelNames)}?`
+        hint: `Did you mean ${closestName(unknown, models.names)}?`
       })
     )
 }
@@ -70,7 +75,8 @@ export const exportRecords = Command.make("export", {
 }, ({ config, filter, json, target }) =>
   Effect.gen(function*() {
     const named = namesOf(filter.model)
-    const models = yield* checkModels(named.length === 0 ? modelNames : named)
+    const known = yield* CurrentModels
+    const models = named.length === 0 ? known.names : yield* checkModels(known, named)
     yield* checkCombination(target, models)
     const selection = { models, integrations: namesOf(filter.integration) }
     const client = yield* connect(config)

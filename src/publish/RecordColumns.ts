@@ -11,7 +11,7 @@
  * - Names of columns often ignore case, so of two fields that differ only in case, the first one has a column.
  */
 import { isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
-import type { Model } from "../domain/Model.ts"
+import type { RecordEntry } from "../domain/Model.ts"
 import { contractSchemaOf, type JsonSchema } from "./RecordSchema.ts"
 
 /** `time`: a text with an ISO 8601 time. `json`: a value of any form. */
@@ -52,7 +52,7 @@ const schemaOf = (property: JsonSchema): { readonly schema: JsonSchema; readonly
 }
 
 /** `flat`: nested objects have a column for each of their fields; otherwise they have one column. */
-export const recordColumnsOf = (model: Model, flat = false): RecordColumns => {
+export const recordColumnsOf = (entry: RecordEntry, flat = false): RecordColumns => {
   const taken = new Set(reserved)
   const columns: Array<Column> = []
   const fieldsOf = (properties: NonNullable<JsonSchema["properties"]>, path: string): Fields => {
@@ -71,7 +71,7 @@ export const recordColumnsOf = (model: Model, flat = false): RecordColumns => {
     }
     return fields
   }
-  const fields = fieldsOf({ id: { type: "string" }, ...contractSchemaOf(model).properties }, "")
+  const fields = fieldsOf({ id: { type: "string" }, ...contractSchemaOf(entry).properties }, "")
   return { columns, fields }
 }
 

@@ -10,7 +10,15 @@
  */
 import { DatabaseSync, type SQLInputValue } from "node:sqlite"
 import { isObject, type JsonObject, type JsonValue } from "../../domain/Canonical.ts"
-import { isModel, type Model, type StreamKey, streamName } from "../../domain/Model.ts"
+import {
+  isModel,
+  type Model,
+  type Models,
+  type RecordEntry,
+  recordEntryOf,
+  type StreamKey,
+  streamName
+} from "../../domain/Model.ts"
 import { recordColumnsOf, rowOf, unknownFields } from "../../publish/RecordColumns.ts"
 
 /** A record as the API lists it, or as its newest event describes it. */
@@ -53,8 +61,8 @@ const sqlValueOf = (value: JsonValue | undefined, isJson: boolean): SQLInputValu
     : value
 
 /** A column for each field of the schema, and one for all other fields. */
-export const columnLayout = (model: Model): TableLayout => {
-  const known = recordColumnsOf(model)
+export const columnLayout = (entry: RecordEntry): TableLayout => {
+  const known = recordColumnsOf(entry)
   const columns = known.columns.filter(({ name }) => name !== "id")
   return {
     columns: [...columns.map(({ name, type }) => [name, sqlTypes[type]] as const), [unknownFields, "TEXT"]],
@@ -120,16 +128,18 @@ export class ForeignFile extends Error {}
 
 export class RecordTables {
   readonly #database: DatabaseSync
-  readonly #layoutOf: (model: Model) => TableLayout
+  readonly #layoutOf: (entry: RecordEntry) => TableLayout
+  readonly #models: Models
   readonly #streams = new Map<string, HeldStream>()
   readonly #tables = new Map<Model, RecordTable>()
   /** The log position of the records; null if the tables are new. */
   position: string | null = null
 
   /** Opens a file, or a temporary database for an empty name, and begins the transaction. */
-  constructor(file: string, layoutOf: (model: Model) => TableLayout) {
+  constructor(file: string, models: Models, layoutOf: (entry: RecordEntry) => TableLayout) {
     this.#database = new DatabaseSync(file, { timeout: 5000 })
     this.#layoutOf = layoutOf
+    this.#models = models
     try {
       this.#begin()
     } catch (error) {
@@ -150,7 +160,7 @@ export class RecordTables {
     for (const row of database.prepare(`SELECT integration, model, generation, position FROM ${exportTable}`).all()) {
       const model = String(row["model"])
       // a model that was removed from Rollcall: its table stays as it is
-      if (!isModel(model)) continue
+      if (!isModel(this.#models, model)) continue
       const stream = { integration: String(row["integration"]), model, generation: Number(row["generation"]) }
       this.position = String(row["position"])
       this.#streams.set(streamName(stream), stream)
@@ -165,7 +175,7 @@ export class RecordTables {
   tableOf(model: Model): RecordTable {
     const known = this.#tables.get(model)
     if (known !== undefined) return known
-    const { isNew, table } = openTable(this.#database, model, this.#layoutOf(model))
+    const { isNew, table } = openTable(this.#database, model, this.#layoutOf(recordEntryOf(this.#models, model)))
     // a held stream without records must be read again
     if (isNew) { for (const [name, stream] of this.#streams) if (stream.model === model) this.#streams.delete(name) }
     this.#tables.set(model, table)

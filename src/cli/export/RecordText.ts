@@ -1,6 +1,6 @@
 /** The records of an export as text: JSON Lines, or CSV with a column for each field of the schema. */
 import { isObject, type JsonValue } from "../../domain/Canonical.ts"
-import type { Model } from "../../domain/Model.ts"
+import type { Model, RecordEntry } from "../../domain/Model.ts"
 import { recordColumnsOf, rowOf, unknownFields } from "../../publish/RecordColumns.ts"
 import type { ContentRow } from "./RecordTables.ts"
 
@@ -15,8 +15,8 @@ const cell = (value: JsonValue | undefined): string => {
   return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-const csvOf = (model: Model) => {
-  const known = recordColumnsOf(model, true)
+const csvOf = (entry: RecordEntry) => {
+  const known = recordColumnsOf(entry, true)
   const jsonColumns = new Set(known.columns.flatMap(({ name, type }) => type === "json" ? [name] : []))
   const names = known.columns.map(({ name }) => name)
   const header = ["integration", ...names, unknownFields, "record_generation", "record_version"].map(cell).join(",")
@@ -36,5 +36,5 @@ const csvOf = (model: Model) => {
 export type TextFormat = "jsonl" | "csv"
 
 /** The first line, if the format has one, and the lines of records. */
-export const linesOf = (format: TextFormat, model: Model) =>
-  format === "csv" ? csvOf(model) : { header: null, line: (row: ContentRow) => jsonLine(model, row) }
+export const linesOf = (format: TextFormat, entry: RecordEntry) =>
+  format === "csv" ? csvOf(entry) : { header: null, line: (row: ContentRow) => jsonLine(entry.model, row) }

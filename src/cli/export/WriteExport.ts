@@ -1,7 +1,8 @@
 /** Writes the current records as text, or to a SQLite database. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { Model } from "../../domain/Model.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
+import { type Model, type Models, recordEntryOf } from "../../domain/Model.ts"
 import type { ApiClient } from "../client/ApiClient.ts"
 import { progressPrinter } from "../terminal/Process.ts"
 import { formatPlural } from "../terminal/Tables.ts"
@@ -17,13 +18,14 @@ const chunkLength = 64 * 1024
 const readInto = Effect.fnUntraced(function*(
   client: ApiClient,
   file: string,
-  layoutOf: ConstructorParameters<typeof RecordTables>[1],
+  layoutOf: ConstructorParameters<typeof RecordTables>[2],
   selection: Selection
 ) {
   const report = progressPrinter(false)
+  const models = yield* CurrentModels
   const tables = yield* Effect.acquireRelease(
     Effect.try({
-      try: () => new RecordTables(file, layoutOf),
+      try: () => new RecordTables(file, models, layoutOf),
       catch: (error) => cannotWrite(file, error instanceof Error ? error.message : "unknown cause")
     }),
     (tables) => Effect.sync(() => tables.close())
@@ -33,10 +35,15 @@ const readInto = Effect.fnUntraced(function*(
 })
 
 /** The text of the whole export, in parts. */
-function* textOf(format: TextFormat, tables: RecordTables, models: ReadonlyArray<Model>): Generator<string> {
+function* textOf(
+  format: TextFormat,
+  tables: RecordTables,
+  models: Models,
+  chosen: ReadonlyArray<Model>
+): Generator<string> {
   let text = ""
-  for (const model of models) {
-    const { header, line } = linesOf(format, model)
+  for (const model of chosen) {
+    const { header, line } = linesOf(format, recordEntryOf(models, model))
     if (header !== null) text += `${header}\n`
     for (const row of tables.contents(model)) {
       text += `${line(row)}\n`
@@ -72,7 +79,7 @@ export const writeText = Effect.fnUntraced(function*(
   selection: Selection
 ) {
   const { position, tables } = yield* readInto(client, "", contentLayout, selection)
-  yield* Effect.forEach(textOf(format, tables, selection.models), output.write, { discard: true })
+  yield* Effect.forEach(textOf(format, tables, yield* CurrentModels, selection.models), output.write, { discard: true })
   yield* output.complete
   return summaryOf(tables, selection.models, position)
 }, Effect.scoped)

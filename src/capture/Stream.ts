@@ -1,11 +1,13 @@
 /** A stream with its settings in this process, and the functions that every run needs: transactions, page requests and log annotations. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type { Forgotten } from "../domain/Forgotten.ts"
 import type * as Guard from "../domain/Guard.ts"
 import { isSweptOnly, type StreamKey } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { captureScopeOf, captureScopes } from "../domain/Shard.ts"
 import { type Page, type PageRequest, Source, type SourceError } from "../source/Source.ts"
+import type { PageQuery } from "../store/Records.ts"
 import type { Run } from "../store/Run.ts"
 import type { Owner } from "../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../store/Store.ts"
@@ -59,11 +61,12 @@ export const takeStreams: Effect.Effect<
   })
 )
 
-/** Runs one transaction on the stream. The body may run more than once. */
+/** Runs one transaction on the stream. The body may run more than once. `pageOf`: see `Store.transact`. */
 export const transact = <A, E>(
   { key, owner }: Pick<Stream, "key" | "owner">,
-  body: (tx: StreamTx) => Effect.Effect<A, E>
-): Effect.Effect<A, E | StoreError, Store> => Effect.flatMap(Store, (store) => store.transact(owner, key, body))
+  body: (tx: StreamTx) => Effect.Effect<A, E>,
+  pageOf?: (forgotten: Forgotten) => PageQuery
+): Effect.Effect<A, E | StoreError, Store> => Effect.flatMap(Store, (store) => store.transact(owner, key, body, pageOf))
 
 /** Runs transactions on a stream; returns `otherwise` if they fail because the integration was erased in the meantime. */
 export const unlessErased = <A, R>(

@@ -44,7 +44,7 @@ const forget = (id: string): Removal =>
           detectedAt: 0,
           cause: null
         }
-        yield* tx.write([{ head: { ...head, version, live: false }, events: [deleted], erased: true }])
+        yield* tx.write([{ head: { ...head, version, live: false }, events: [deleted], wasLive: true, erased: true }])
       }))
     yield* deliveries.purgeForgotten(key, [id], { found: [], own: true })
   })

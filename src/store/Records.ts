@@ -187,6 +187,8 @@ export interface RecordWrite {
   /** `position` is the position of the record's row *before* `events`; the store replaces it with the position of the last event. */
   readonly head: Head
   readonly events: ReadonlyArray<NewEvent>
+  /** Whether the record was live until now; absent if that does not change. */
+  readonly wasLive?: boolean
   /** `after` of the last event, as a value; absent if not known without parsing it. */
   readonly content?: JsonObject | null
   /** Id of the rules that were applied to the events' content; absent if not known. */

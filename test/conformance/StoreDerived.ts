@@ -4,11 +4,27 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { Sources } from "../../src/store/Records.ts"
 import type { Store } from "../../src/store/Store.ts"
-import { all, begin, created, eventOf, headOf, ids, reasonOf, stateOf, Stop, tags, testsIn } from "./StoreSamples.ts"
+import {
+  all,
+  begin,
+  beginWith,
+  created,
+  eventOf,
+  headOf,
+  ids,
+  reasonOf,
+  stateOf,
+  Stop,
+  testsIn
+} from "./StoreSamples.ts"
 
-const candidates = { integration: tags.integration, model: "ats.candidate" } as const
+const applications = { integration: "greenhouse:acme", model: "ats.application" } as const
+const candidates = { ...applications, model: "ats.candidate" } as const
 
-const setup = Effect.tap(begin, ({ store }) => store.ensureStreams([stateOf(candidates)]))
+const setup = Effect.map(
+  beginWith(applications, candidates),
+  ({ inFirst, ...rig }) => ({ ...rig, inApplications: inFirst })
+)
 
 const copyOf = (id: string) => ({ id, parent: "", textHash: null })
 
@@ -18,9 +34,9 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
   describe(name, () => {
     const test = testsIn(layer, setup)
 
-    test("a derived record is committed together with its source, or neither is", function*({ inTags, store }) {
-      const write = inTags(Effect.fnUntraced(function*(tx) {
-        const derived = yield* tx.derived("ats.candidate")
+    test("a derived record is committed together with its source, or neither is", function*({ inApplications, store }) {
+      const write = inApplications(Effect.fnUntraced(function*(tx) {
+        const derived = yield* tx.derived
         assert.deepStrictEqual(derived.state, stateOf(candidates))
         yield* tx.setDerivedIds(derivedIds(["a", "c"]))
         yield* tx.write([created("a")])
@@ -31,44 +47,44 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
         yield* derived.saveState({ ...derived.state, phase: "live" })
         return (yield* derived.heads(["c"])).get("c")?.position
       }))
-      yield* Effect.exit(inTags((tx) =>
+      yield* Effect.exit(inApplications((tx) =>
         Effect.andThen(
-          Effect.flatMap(tx.derived("ats.candidate"), (derived) => derived.write([created("lost")])),
+          Effect.flatMap(tx.derived, (derived) => derived.write([created("lost")])),
           Effect.fail(new Stop())
         )
       ))
       assert.strictEqual(yield* write, 2)
       assert.deepStrictEqual((yield* store.readLog(all)).map(({ id, model, position }) => [position, model, id]), [
-        [1, "ats.tag", "a"],
+        [1, "ats.application", "a"],
         [2, "ats.candidate", "c"]
       ])
       assert.strictEqual((yield* store.stream(candidates))?.phase, "live")
       assert.deepStrictEqual((yield* store.records(candidates, null, 10)).records.map(({ id }) => id), ["c"])
     })
 
-    test("live derived records are counted, whether or not their heads have been read", function*({ inTags, store }) {
-      const live = Effect.map(store.counts, (all) => all.find(({ model }) => model === "ats.candidate")?.live)
-      const write = (id: string, isLive: boolean, isLiveBefore?: boolean) =>
-        inTags((tx) =>
+    test("live derived records are counted", function*({ inApplications, store }) {
+      const write = (id: string, live: boolean, wasLive: boolean) =>
+        inApplications((tx) =>
           Effect.flatMap(
-            tx.derived("ats.candidate", isLiveBefore === undefined ? undefined : new Map([[id, isLiveBefore]])),
-            (derived) => derived.write([{ head: headOf(id, { version: 1, live: isLive }), events: [] }])
+            tx.derived,
+            (derived) => derived.write([{ head: headOf(id, { version: 1, live }), events: [], wasLive }])
           )
         )
       yield* write("a", true, false)
-      yield* write("b", true)
+      yield* write("b", true, false)
       yield* write("a", true, true)
-      assert.strictEqual(yield* live, 2)
-      yield* write("a", false, true)
-      yield* write("b", false)
-      assert.strictEqual(yield* live, 0)
+      yield* write("b", false, true)
+      assert.strictEqual((yield* store.counts).find(({ model }) => model === "ats.candidate")?.live, 1)
     })
 
     testsIn(layer, begin)(
       "a transaction cannot derive records into a stream that does not exist",
-      function*({ inTags }) {
-        const exit = yield* Effect.exit(inTags((tx) => tx.derived("ats.candidate")))
-        assert.strictEqual(reasonOf(exit), "Incompatible")
+      function*({ inTags, owner, store }) {
+        yield* store.ensureStreams([stateOf(applications)])
+        const inApplications = store.transact(owner, applications, (tx) => tx.derived)
+        for (const derived of [inTags((tx) => tx.derived), inApplications]) {
+          assert.strictEqual(reasonOf(yield* Effect.exit(derived)), "Incompatible")
+        }
       }
     )
 
@@ -78,14 +94,14 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
 
     test(
       "a record shows the derived record that was set last; live sources are listed in id order, up to a limit",
-      function*({ change, inTags, write }) {
+      function*({ change, inApplications, write }) {
         yield* write(["d", "a", "b", "e"].map(created))
-        yield* inTags((tx) =>
+        yield* inApplications((tx) =>
           tx.setDerivedIds(derivedIds(["d", "x"], ["a", "x"], ["b", "x"], ["e", "y"], ["never written", "x"]))
         )
-        yield* inTags((tx) => tx.setDerivedIds(derivedIds(["b", "y"], ["e", null], ["unknown", null])))
+        yield* inApplications((tx) => tx.setDerivedIds(derivedIds(["b", "y"], ["e", null], ["unknown", null])))
         const sources = (limit: number, ...changed: ReadonlyArray<string>) =>
-          inTags((tx) => tx.sources("ats.candidate", { changed, copies: ["x", "y", "z"].map(copyOf), limit }))
+          inApplications((tx) => tx.sources("ats.candidate", { changed, copies: ["x", "y", "z"].map(copyOf), limit }))
         assert.deepStrictEqual(
           (yield* sources(10, "a", "b", "e", "unknown")).before,
           new Map([["a", "x"], ["b", "y"]])
@@ -105,11 +121,13 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
 
     test(
       "the sources of a derived record are read if its stored text is not shown, if it is deleted, or if a record no longer shows it",
-      function*({ inTags, write }) {
+      function*({ inApplications, write }) {
         yield* write(["a", "b", "c", "d", "e"].map(created))
-        yield* inTags((tx) => tx.setDerivedIds(derivedIds(["a", "x"], ["b", "x"], ["c", "y"], ["d", "y"], ["e", "z"])))
-        yield* inTags(Effect.fnUntraced(function*(tx) {
-          const derived = yield* tx.derived("ats.candidate")
+        yield* inApplications((tx) =>
+          tx.setDerivedIds(derivedIds(["a", "x"], ["b", "x"], ["c", "y"], ["d", "y"], ["e", "z"]))
+        )
+        yield* inApplications(Effect.fnUntraced(function*(tx) {
+          const derived = yield* tx.derived
           yield* derived.write([created("x"), { ...created("z"), head: headOf("z", { version: 1, textHash: "" }) }, {
             ...created("y"),
             head: headOf("y", { version: 1, live: false })
@@ -117,7 +135,7 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
         }))
         const read = (...shown: ReadonlyArray<readonly [parent: string, id: string, textHash: string | null]>) =>
           Effect.map(
-            inTags((tx) =>
+            inApplications((tx) =>
               tx.sources("ats.candidate", {
                 changed: ["a", "c"],
                 copies: shown.map(([parent, id, textHash]) => ({ parent, id, textHash })),
@@ -146,28 +164,28 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
       }
     )
 
-    test("hundreds of records can be set, queried and marked stale at once", function*({ inTags, write }) {
+    test("hundreds of records can be set, queried and marked stale at once", function*({ inApplications, write }) {
       const many = ids(600)
       yield* write(many.map(created))
-      yield* inTags((tx) => tx.setDerivedIds(new Map(many.map((id) => [id, `of ${id}`]))))
+      yield* inApplications((tx) => tx.setDerivedIds(new Map(many.map((id) => [id, `of ${id}`]))))
       const copies = many.map((id) => copyOf(`of ${id}`))
-      const before = yield* inTags((tx) => tx.sources("ats.candidate", { changed: many, copies, limit: 5 }))
+      const before = yield* inApplications((tx) => tx.sources("ats.candidate", { changed: many, copies, limit: 5 }))
       assert.deepStrictEqual([before.before.size, before.live.size], [600, 0])
       assert.strictEqual(
-        (yield* inTags((tx) => tx.sources("ats.candidate", { changed: [], copies, limit: 5 }))).live.size,
+        (yield* inApplications((tx) => tx.sources("ats.candidate", { changed: [], copies, limit: 5 }))).live.size,
         600
       )
-      yield* inTags((tx) => tx.markStale(many))
-      yield* inTags((tx) => tx.markStale(["r00000"]))
-      assert.deepStrictEqual(yield* inTags((tx) => tx.takeStale(600)), many)
+      yield* inApplications((tx) => tx.markStale(many))
+      yield* inApplications((tx) => tx.markStale(["r00000"]))
+      assert.deepStrictEqual(yield* inApplications((tx) => tx.takeStale(600)), many)
     })
 
-    test("a record that becomes stale again after it was requested stays stale", function*({ inTags }) {
-      yield* inTags((tx) => tx.markStale(["a", "b"]))
-      yield* inTags((tx) => tx.takeStale(10))
-      yield* inTags((tx) => tx.markStale(["a"]))
-      yield* inTags((tx) => tx.markRefreshed(["a", "b"]))
-      assert.deepStrictEqual(yield* inTags((tx) => tx.takeStale(10)), ["a"])
+    test("a record that becomes stale again after it was requested stays stale", function*({ inApplications }) {
+      yield* inApplications((tx) => tx.markStale(["a", "b"]))
+      yield* inApplications((tx) => tx.takeStale(10))
+      yield* inApplications((tx) => tx.markStale(["a"]))
+      yield* inApplications((tx) => tx.markRefreshed(["a", "b"]))
+      assert.deepStrictEqual(yield* inApplications((tx) => tx.takeStale(10)), ["a"])
     })
   })
 }

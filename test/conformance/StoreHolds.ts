@@ -177,7 +177,7 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
     })
 
     plain("live and absent records are counted for the guard", function*({ inTags, write }) {
-      yield* write(ids(5).map((id, index) => ({ head: headOf(id, { live: index !== 0 }), events: [] })))
+      yield* write(ids(5).map((id, index) => ({ head: headOf(id, { live: index !== 0 }), events: [], wasLive: false })))
       yield* inTags((tx) =>
         tx.putPending(
           ids(4).map((id, index) =>

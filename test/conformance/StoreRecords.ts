@@ -13,17 +13,16 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
       const liveIn = ({ counts }: Store["Service"]) => Effect.map(counts, (rows) => rows.map(({ live }) => live))
 
       test(
-        "are counted as they appear, vanish and come back, whether or not the transaction has read their heads",
+        "are counted as they appear, vanish and come back",
         function*({ change, inTags, store, write }) {
           yield* write([...ids(600).map(created), { head: headOf("tombstone", { live: false }), events: [] }])
           yield* write([created("other")], skills)
           assert.deepStrictEqual(yield* liveIn(store), [600, 1])
-          // without reading the heads: they stay live
           yield* write(ids(300).map((id) => ({ head: headOf(id, { version: 1 }), events: [] })))
           assert.deepStrictEqual(yield* liveIn(store), [600, 1])
           yield* change("r00001", "deleted")
           yield* change("r00002", "updated")
-          yield* write([{ head: headOf("r00003", { live: false }), events: [] }])
+          yield* write([{ head: headOf("r00003", { live: false }), events: [], wasLive: true }])
           assert.deepStrictEqual(yield* liveIn(store), [598, 1])
           yield* change("r00001", "created")
           // several writes in one transaction
@@ -94,6 +93,46 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           assert.deepStrictEqual(yield* store.liveNotSeenSince(skills, 2, null, 2), [])
         }
       )
+    })
+
+    describe("the page that a transaction reads when it starts", () => {
+      const forget = { integration: tags.integration, model: "ats.candidate", id: "c" } as const
+      const page = (...ids: ReadonlyArray<string>) => ({
+        hashes: new Map(ids.map((id) => [id, `text of ${id}`])),
+        runId: 7
+      })
+
+      test("is the one that the body would read", function*({ owner, store, write }) {
+        yield* write([created("a"), changeOf(headOf("b", { textHash: "older" }), "created")])
+        const [ahead, later] = [page("a", "b", "c"), page("a", "b", "c")]
+        const found = yield* store.transact(
+          owner,
+          tags,
+          (tx) => Effect.all([tx.read(ahead), tx.read(later), tx.read(page("a"))]),
+          () => ahead
+        )
+        for (const { contents, heads, isUnchanged } of found.slice(0, 2)) {
+          assert.deepStrictEqual([isUnchanged("a"), isUnchanged("b"), isUnchanged("c")], [true, false, false])
+          assert.deepStrictEqual([...heads.keys()], ["b"])
+          assert.strictEqual(contents.get("b")?.content, '{"id":"b","version":1}')
+        }
+        assert.strictEqual(found[2].heads.size, 0)
+      })
+
+      test("is made without the forgotten records that the last transaction read", function*({ owner, store }) {
+        const made: Array<number> = []
+        const read = store.transact(owner, tags, (tx) => Effect.map(tx.forgotten, ({ size }) => size), ({ size }) => {
+          made.push(size)
+          return page("a")
+        })
+        assert.strictEqual(yield* read, 0)
+        const request = { state: "erasing", requestedAt: 1, doneAt: null, progress: null } as const
+        yield* store.requestForgetting(owner, { ...forget, ...request }, { at: 1, command: "", target: "", detail: "" })
+        assert.deepStrictEqual([yield* read, yield* read], [1, 1])
+        yield* store.allowForgotten(owner, forget, { at: 1, command: "", target: "", detail: "" })
+        assert.deepStrictEqual([yield* read, yield* read], [0, 0])
+        assert.deepStrictEqual(made, [0, 0, 1, 1, 0])
+      })
     })
 
     describe("records", () => {

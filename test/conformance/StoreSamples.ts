@@ -75,7 +75,8 @@ export const changeOf = (before: Head, kind: Kind, details: Partial<NewEvent> = 
   const version = before.version + 1
   return {
     head: { ...before, version, live: kind !== "deleted" },
-    events: [eventOf(before.id, version, kind, details)]
+    events: [eventOf(before.id, version, kind, details)],
+    wasLive: before.live && before.version > 0
   }
 }
 
@@ -99,20 +100,21 @@ export const pendingOf = (id: string, details: Partial<Pending> = {}): Pending =
   ...details
 })
 
-/** A store with two streams and their owner, and the operations that most tests need. */
-export const begin = Effect.gen(function*() {
+/** A store with two streams and their owner, and the operations on the first stream that most tests need. */
+export const beginWith = Effect.fnUntraced(function*(first: StreamKey, second: StreamKey) {
   const store = yield* Store
-  yield* store.ensureStreams([stateOf(tags), stateOf(skills)])
+  yield* store.ensureStreams([stateOf(first), stateOf(second)])
   const owner = yield* store.takeOwnership("capture")
-  const inTags = <A, E>(body: (tx: StreamTx) => Effect.Effect<A, E>) => store.transact(owner, tags, body)
-  const write = (records: ReadonlyArray<RecordWrite>, key: StreamKey = tags) =>
+  const inFirst = <A, E>(body: (tx: StreamTx) => Effect.Effect<A, E>) => store.transact(owner, first, body)
+  const write = (records: ReadonlyArray<RecordWrite>, key: StreamKey = first) =>
     store.transact(owner, key, (tx) => tx.write(records))
-  const head = (id: string) => Effect.map(inTags((tx) => tx.heads([id])), (heads) => heads.get(id) ?? headOf(id))
+  const head = (id: string) => Effect.map(inFirst((tx) => tx.heads([id])), (heads) => heads.get(id) ?? headOf(id))
   /** Appends the next change of a record, based on its stored head. */
   const change = (id: string, kind: "created" | "updated" | "deleted") =>
     Effect.flatMap(head(id), (before) => write([changeOf(before, kind)]))
-  return { store, owner, inTags, write, head, change }
+  return { store, owner, inFirst, write, head, change }
 })
+export const begin = Effect.map(beginWith(tags, skills), ({ inFirst, ...rig }) => ({ ...rig, inTags: inFirst }))
 
 /** Queries the whole log, if it is small. */
 export const all = { after: 0, limit: 1000 }

@@ -20,7 +20,12 @@ import * as Server from "./postgres/Server.ts"
 import { say } from "./postgres/Server.ts"
 
 /** The application with a referenced job, as most tools show it. */
-const application = (id: string, title: string) => ({ id, title, job: { id: "j", name: "Dev" } })
+const application = (id: string, title: string) => ({
+  id,
+  title,
+  job: { id: "j", name: "Dev" },
+  candidate: { id: `c-${id}`, first_name: title }
+})
 
 /** Polls of one page: with new records, with changed ones, and with records that were read before. `taken`: the waits since the last call. */
 const pages = (taken: () => number) =>
@@ -96,11 +101,19 @@ describe("a poll of one page", () => {
         return count
       }
       const database = Sqlite.client({ file: join(folder, "rollcall.db"), ownThread: true })
-      assert.deepStrictEqual(yield* scenario(pages(taken), { database }), { new: 9, changed: 8, unchanged: 7 })
+      assert.deepStrictEqual(yield* scenario(pages(taken), { database }), { new: 7, changed: 7, unchanged: 6 })
     }))
 })
 
 const { database } = Server.ofFile()
+
+const applications = { ...tags, model: "ats.application" } as const
+
+/** A new record that repeats three others, with the content that other records show. */
+const referring = (id: string) => {
+  const after = new Map(Array.from({ length: 3 }, (_, at) => [at, { content: 1, unannounced: true }]))
+  return { ...created(id), references: { before: new Map(), after } }
+}
 
 /** A long-running transaction of another session that has this row. */
 const holding = (url: string, sql: string) =>
@@ -113,27 +126,49 @@ const opened = Effect.gen(function*() {
   const url = yield* database
   const proxy = yield* counting(url)
   const { sql, store } = yield* open(proxy.url)
-  yield* store.ensureStreams([stateOf(tags)])
+  yield* store.ensureStreams([
+    stateOf(tags),
+    stateOf(applications),
+    stateOf({ ...applications, model: "ats.candidate" })
+  ])
   return { ...proxy, sql, store, direct: url, owner: yield* store.takeOwnership("capture") }
 })
 
 onServer("a transaction on PostgreSQL", () => {
-  it.live("waits once for its locks and its stream, once for each further read, and once for all writes with the commit", () =>
+  /** Commits a page of new applications; returns how often it waited. */
+  const page = (derives: boolean) =>
     Effect.gen(function*() {
       const { owner, store, taken } = yield* opened
-      const commit = (id: string) =>
-        store.transact(owner, tags, (tx) =>
+      const commit = (ids: ReadonlyArray<string>) => {
+        const query = { hashes: new Map(ids.map((id) => [id, "hash"])), runId: 1 }
+        return store.transact(owner, applications, (tx) =>
           Effect.gen(function*() {
-            yield* tx.heads([id])
-            yield* tx.markSeen([id], 1)
-            yield* tx.write([created(id)])
+            const { heads } = yield* tx.read(query)
+            assert.strictEqual(heads.size, 0)
+            yield* tx.markSeen(ids, 1)
+            const copies = ids.map((id) => ({ id: `c-${id}`, parent: id, textHash: null }))
+            const sources = derives ? yield* tx.sources("ats.candidate", { changed: ids, copies, limit: 9 }) : null
+            yield* tx.write(ids.map(referring))
+            if (sources !== null) yield* (yield* tx.derived).write(copies.map(({ id }) => created(id)))
             yield* tx.saveState(tx.state)
-          }))
-      yield* commit("a")
+          }), () => query)
+      }
+      yield* commit(["a"])
       taken()
-      yield* commit("b")
-      // the stream; the head; the counter of the log; everything else
-      assert.strictEqual(taken(), 4)
+      yield* commit(Array.from({ length: 300 }, (_, index) => `b${index}`))
+      return taken()
+    })
+
+  // the lock, the stream and its page; the counter of the log; everything else
+  it.live("waits three times for a page of new records", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* page(false), 3)
+    }))
+
+  // the sources of the candidates too
+  it.live("waits five times for a page of new records with candidates", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* page(true), 5)
     }))
 
   it.live("is not committed if the driver cannot send one of the statements that waited", () =>

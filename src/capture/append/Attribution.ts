@@ -76,7 +76,7 @@ export const takeUnconfirmedWrites = Effect.fnUntraced(function*(
   if (!canShowWrites(tx.state.model)) return []
   if ((yield* tx.holds).some(({ state }) => state === "open" || state === "approving")) return []
   const unconfirmed: Array<OpenExpectation> = []
-  for (const one of derived === null ? [tx] : [tx, yield* tx.derived(derived)]) {
+  for (const one of derived === null ? [tx] : [tx, yield* tx.derived]) {
     if (!one.hasExpectations) continue
     yield* one.countSweep(runId)
     for (let overdue = yield* one.overdueExpectations; overdue.length > 0; overdue = yield* one.overdueExpectations) {

@@ -8,12 +8,13 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { containsForgottenId, nothingRemoved, removalOf } from "../../domain/Forgotten.ts"
+import { containsForgottenId, type Forgotten, isSameForgotten, removalOf } from "../../domain/Forgotten.ts"
 import { pollOverlap, widenOverlap } from "../../domain/Lateness.ts"
 import type { RawRow } from "../../domain/RawRow.ts"
 import { findSchemaDrift } from "../../domain/SchemaDrift.ts"
 import { type ClockSample, updateReportedTo } from "../../domain/Watermark.ts"
 import type { Page } from "../../source/Source.ts"
+import type { PageQuery } from "../../store/Records.ts"
 import { addRowCounts, type PublishedCounts, type RowCounts, type Run, zeroRowCounts } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
@@ -78,7 +79,11 @@ const hasTooManyUnreadable = ({ quarantined, read }: RowCounts): boolean => quar
 /** Records checked per page. A check takes as long as computing the canonical form and its hash. */
 const maxSchemaChecks = 5
 
-const schemaDriftIn = ({ processing }: Stream, { copies }: Prepared, { writes }: PagePlan): ReadonlyArray<string> =>
+const schemaDriftIn = (
+  { processing }: Stream,
+  copies: Prepared["copies"],
+  { writes }: PagePlan
+): ReadonlyArray<string> =>
   writes.filter(({ events }) => events.length > 0).slice(0, maxSchemaChecks)
     .flatMap(({ head }) => copies.get(head.id) ?? []).flatMap((row) =>
       findSchemaDrift(processing.entry.schema, row.raw)
@@ -99,17 +104,19 @@ export const commitPage = Effect.fnUntraced(function*(
   const { derivedProcessing, key, minOverlap, processing, settings: { interval } } = stream
   const { run } = page
   const now = yield* Clock.currentTimeMillis
-  const prepared = prepare(processing, page.results, now)
-  /** Prepares the page again without forgotten records: some may have been forgotten since the page was requested. */
-  const preparedIn = Effect.fnUntraced(function*(tx: StreamTx) {
-    const forgotten = yield* tx.forgotten
-    if (forgotten.size === 0) return prepared
-    const removal = removalOf(processing.models, key.model, forgotten)
-    const { copies, unreadable } = removal === nothingRemoved
-      ? prepared
-      : prepare(processing, page.results, now, removal)
-    return { copies, unreadable: unreadable.filter(({ content }) => !containsForgottenId(content, forgotten)) }
-  })
+  let last: Prepared & { readonly forgotten: Forgotten; readonly query: PageQuery } | null = null
+  /** Prepares the page without these forgotten records: again only if others have been forgotten since then. */
+  const preparedFor = (forgotten: Forgotten) => {
+    if (last !== null && isSameForgotten(last.forgotten, forgotten)) return last
+    const { copies, unreadable } = prepare(
+      processing,
+      page.results,
+      now,
+      removalOf(processing.models, key.model, forgotten)
+    )
+    const kept = unreadable.filter(({ content }) => !containsForgottenId(content, forgotten))
+    return last = { forgotten, copies, unreadable: kept, query: queryOf(copies, run.id) }
+  }
   const updated = (state: StreamState) => withProcessing(updateReportedTo(state), processing)
   const afterRows = (before: StreamState, rows: Pick<PagePlan, "lag"> & PageCounts): StreamState => {
     const lastRunId = Math.max(before.lastRunId, run.id)
@@ -126,6 +133,7 @@ export const commitPage = Effect.fnUntraced(function*(
     return isReplaced
       ? {
         before,
+        copies: new Map(),
         plan: emptyPlan,
         published: undefined,
         events: [],
@@ -137,8 +145,8 @@ export const commitPage = Effect.fnUntraced(function*(
     const stored = updated(tx.state)
     const before = page.before?.(stored) ?? stored
     const context = pageContext(stream, before, run, now, page.isRefetch, page.shownBy)
-    const current = yield* preparedIn(tx)
-    const plan = planPage(current, yield* tx.read(queryOf(current, run.id)), context)
+    const { copies, query, unreadable } = preparedFor(yield* tx.forgotten)
+    const plan = planPage({ copies, unreadable }, yield* tx.read(query), context)
     yield* tx.markSeen(plan.seen, run.id)
     yield* tx.dropPending(plan.dropPending)
     yield* tx.putPending(plan.putPending)
@@ -147,7 +155,7 @@ export const commitPage = Effect.fnUntraced(function*(
     const published = publishedIn(key.model, events)
     if (hasTooManyUnreadable(addRowCounts(run.rowCounts ?? zeroRowCounts, plan.rowCounts))) {
       yield* tx.saveState({ ...stored, lastRunId: Math.max(before.lastRunId, run.id) })
-      return { before, plan, published, events, finished: null }
+      return { before, copies, plan, published, events, finished: null }
     }
     const advanced = afterRows(before, { ...plan, published })
     const mayRelease = tx.hasStaged || tx.hasHolds || plan.putPending.length > 0
@@ -164,10 +172,10 @@ export const commitPage = Effect.fnUntraced(function*(
     if (entry !== null) yield* tx.recordRun(entry)
     yield* tx.saveState(state)
     const finished = { ...released, state, unconfirmed }
-    return { before, plan, published, events: [...events, ...released.events], finished }
+    return { before, copies, plan, published, events: [...events, ...released.events], finished }
   })
   const commitWhole = Effect.tap(
-    transact(stream, commit),
+    transact(stream, commit, (forgotten) => preparedFor(forgotten).query),
     ({ events, plan: { rowCounts } }) =>
       Tracing.note(() => ({
         "rollcall.records.read": rowCounts.read,
@@ -177,10 +185,10 @@ export const commitPage = Effect.fnUntraced(function*(
   )
   const mayBeQuiet = page.results.length === 0 && page.endsRun === true && run.kind === "poll"
   const quiet = mayBeQuiet && page.known !== undefined ? yield* commitQuietly(page.known) : null
-  const { before, events, finished, plan, published } = quiet ??
+  const { before, copies, events, finished, plan, published } = quiet ??
     (yield* Tracing.inSpanOrTrace("commit", spanAttributes(key))(commitWhole))
   yield* Metrics.pageCommitted(key, plan.rowCounts, (yield* Clock.currentTimeMillis) - now)
-  yield* Metrics.schemaDrifted(key, schemaDriftIn(stream, prepared, plan))
+  yield* Metrics.schemaDrifted(key, schemaDriftIn(stream, copies, plan))
   yield* Metrics.eventsDetected(events)
   if (finished === null) {
     const { quarantined, read } = addRowCounts(run.rowCounts ?? zeroRowCounts, plan.rowCounts)

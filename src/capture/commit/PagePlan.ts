@@ -56,7 +56,7 @@ export const prepare = (
   return { copies, unreadable }
 }
 
-export const queryOf = ({ copies }: Prepared, runId: number): PageQuery => ({
+export const queryOf = (copies: Prepared["copies"], runId: number): PageQuery => ({
   hashes: new Map(
     [...copies].map((
       [id, [first, ...others]]

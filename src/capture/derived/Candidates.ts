@@ -201,9 +201,7 @@ export const deriveCandidates = Effect.fnUntraced(function*(
     copies: changes.flatMap(({ copy }) => copy ?? []),
     limit: maxParents
   })
-  const shown = [...sources.before.values(), ...changes.flatMap(({ copy }) => copy?.id ?? [])]
-  const isLive = new Map(shown.map((id) => [id, sources.derived.get(id)?.head.live ?? false]))
-  const derived = yield* tx.derived(candidateModel, isLive)
+  const derived = yield* tx.derived
   const { derivedIds, stale, writes } = planCandidates(changes, sources, derived.state, processing, context)
   yield* tx.setDerivedIds(derivedIds)
   yield* tx.markStale([...stale])

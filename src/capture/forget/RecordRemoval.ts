@@ -80,6 +80,7 @@ const deletedWrite = (
   head: { ...blanked(processing, head), version: head.version + 1, live: false },
   events: [deletedEvent(tx, head, now)],
   erased: true,
+  wasLive: true,
   references: { before: references, after: noReferences }
 })
 

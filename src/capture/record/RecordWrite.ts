@@ -143,6 +143,7 @@ export const buildRecordWrite = (
       lastSeenRunId: Math.max(head?.lastSeenRunId ?? 0, context.runId)
     },
     events,
+    wasLive: head?.live === true,
     content: events.length > 0 && events.at(-1)?.after !== null ? next.content : null,
     erased: (change.kind === "deleted" || change.kind === "tombstone") && change.erased,
     silent: stream.silentBackfill === true && (change.kind === "created" || change.kind === "unseen") && change.old

@@ -120,7 +120,7 @@ const republish = ({ forgotten, generation, now, processing, processingOf, strea
   const head = { ...record.head, version: 0, position: null }
   if (!head.live || record.content === null) return { head, events: [] }
   if (forgotten.get(stream.model)?.has(head.id) === true) {
-    return { head: { ...head, live: false, textHash: "", canonicalHash: "" }, events: [] }
+    return { head: { ...head, live: false, textHash: "", canonicalHash: "" }, events: [], wasLive: true }
   }
   const stored = { content: record.content, redaction: record.redaction }
   const { content, lacksCopies, redaction } = publishableContent(stream, stored, processing, forgotten)

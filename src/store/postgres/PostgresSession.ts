@@ -99,7 +99,7 @@ const withArrays = (params: ReadonlyArray<unknown>): ReadonlyArray<unknown> =>
 type Rows = ReadonlyArray<PgConnection.Row>
 type Running = Fiber.Fiber<PgConnection.Result, SqlError>
 
-const reads = /^\s*SELECT\b/i
+const reads = /^\s*(SELECT\b|WITH\b(?!.*\b(INSERT|UPDATE|DELETE)\b))/is
 
 /** Statements that start or end a transaction. They are not kept prepared: if the server had dropped one, the driver would send it again. */
 const isControl = (sql: string): boolean => /^(BEGIN|COMMIT|ROLLBACK)\b/.test(sql)

@@ -56,14 +56,15 @@ export const textSearch = (sql: SqlClient, cipher: ContentCipher) => (column: st
   return cipher.isUsed ? sql`(${contains} OR substr(${name}, 1, ${prefix.length}) = ${prefix})` : contains
 }
 
+type ForgottenRow = Pick<ForgottenRecord, "model" | "id">
+
 /** The forgotten records of one integration. */
-export const forgottenIn = (sql: SqlClient, integration: string) =>
-  sql<Pick<ForgottenRecord, "model" | "id">>`SELECT model, id FROM forgotten WHERE integration = ${integration}`.pipe(
-    Effect.map((rows): Forgotten =>
-      new Map(
-        [...Map.groupBy(rows, ({ model }) => model)].map(([model, own]) => [model, new Set(own.map(({ id }) => id))])
-      )
-    )
+export const forgottenRows = (sql: SqlClient, integration: string) =>
+  sql<ForgottenRow>`SELECT model, id FROM forgotten WHERE integration = ${integration}`
+
+export const toForgotten = (rows: ReadonlyArray<ForgottenRow>): Forgotten =>
+  new Map(
+    [...Map.groupBy(rows, ({ model }) => model)].map(([model, own]) => [model, new Set(own.map(({ id }) => id))])
   )
 
 interface ContentRow {

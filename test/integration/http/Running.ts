@@ -197,7 +197,7 @@ const changeOf = (
     changedAt: null,
     lastSeenRunId: 1
   }
-  return { head, events: [event] }
+  return { head, events: [event], wasLive: before?.live === true }
 }
 
 /** Appends the next version of a record; content null deletes it. */

@@ -185,8 +185,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (Number(row?.epoch) < owner.epoch) "
   ]),
   mutant("uncounted-deletes", "the store counts the live records of a stream as they change", [
-    "if (change !== 0) yield*",
-    "if (change > 0) yield*"
+    "if (live !== 0) yield*",
+    "if (live > 0) yield*"
   ]),
   mutant("no-canonical-form", "content is compared in canonical form", [
     'hash("sha256", canonical(value, shape), "base64url")',
@@ -354,8 +354,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     "(before.get(parent) ?? null) !== child"
   ]),
   mutant("forgotten-read-again", "no run stores a forgotten record", [
-    "    if (forgotten.size === 0) return prepared\n",
-    "    if (forgotten.size >= 0) return prepared\n"
+    "preparedFor(yield* tx.forgotten)",
+    "last ?? preparedFor(yield* tx.forgotten)"
   ]),
   mutant("forgotten-pending", "pending changes of a forgotten record are dropped", [
     "        yield* tx.dropPending([id])\n",

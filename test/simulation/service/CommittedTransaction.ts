@@ -84,8 +84,7 @@ export const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => 
       written.runs.push(run)
       return tx.recordRun(run)
     },
-    derived: (model, isLive) =>
-      Effect.map(tx.derived(model, isLive), (derived) => ({ ...derived, write: writing(model, derived) })),
+    derived: Effect.map(tx.derived, (derived) => ({ ...derived, write: writing(derived.state.model, derived) })),
     markRefreshed: (ids) => {
       written.refreshed.push(...ids)
       return tx.markRefreshed(ids)

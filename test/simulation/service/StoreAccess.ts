@@ -158,7 +158,7 @@ export class StoreAccess {
         this.#changing("allowed", record, store.allowForgotten(owner, record, action)),
       // The store checks every second whether another process appended; in virtual time that would be a day of checks.
       awaitLog: (after) => this.#process.whileAlive(this.#awaitLog(after)),
-      transact: (owner, key, body) => this.#delayed(this.#transact(owner, key, body)),
+      transact: (...args) => this.#delayed(this.#transact(...args)),
       replaceQuietState: (owner, before, after) => this.#delayed(this.#replaceQuietState(owner, before, after))
     }
   }
@@ -262,7 +262,8 @@ export class StoreAccess {
   #transact<A, E>(
     owner: Owner,
     key: StreamKey,
-    body: (tx: StreamTx) => Effect.Effect<A, E>
+    body: (tx: StreamTx) => Effect.Effect<A, E>,
+    pageOf?: Parameters<Store["Service"]["transact"]>[3]
   ): Effect.Effect<A, E | StoreError> {
     const store = this.own
     const { forgets, observer, time } = this.#environment
@@ -283,7 +284,7 @@ export class StoreAccess {
         return failure === "killBefore" || failure === "away"
           ? Effect.andThen(noted, Effect.fail(storeUnavailable))
           : noted
-      })
+      }, pageOf)
       return Effect.onExit(watched, (exit) =>
         Effect.suspend(() => {
           if (Exit.isSuccess(exit) && written !== undefined) observer.committed(this.#process, written)

@@ -6,6 +6,7 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 import type { Hold, PageQuery, PageRead } from "../../Records.ts"
 import type { StoreError } from "../../StoreError.ts"
 import { type Checksum, type Content, toStored } from "../Checksum.ts"
@@ -20,28 +21,39 @@ interface FoundRow extends Row, Content {
   readonly pending: string | null
 }
 
+/** The records of the page that the stream has, except for the unchanged ones. `stream` is the key of the stream, or a query for it. */
+export const find = (sql: SqlClient, stream: number | Fragment, { hashes, runId }: PageQuery) => {
+  const page = Array.from(hashes, ([id, hash]) => ({ id, hash }))
+  return Arr.isArrayNonEmpty(page)
+    ? sql<FoundRow>`
+      WITH page (id, hash) AS (${rowsOf(sql, page)})
+      SELECT p.id AS record, ${heads.columns("h")}, e.content, e.content_sum, e.redaction, d.id AS pending
+      FROM page p
+      LEFT JOIN heads h ON h.stream = ${stream} AND h.id = p.id
+      LEFT JOIN pending d ON d.stream = ${stream} AND d.id = p.id
+      LEFT JOIN events e ON e.position = h.position AND (h.text_hash IS DISTINCT FROM p.hash OR d.id IS NOT NULL)
+      WHERE h.id IS NULL OR d.id IS NOT NULL OR h.last_run_id = ${runId} OR h.text_hash IS DISTINCT FROM p.hash`
+    : Effect.succeed<ReadonlyArray<FoundRow>>([])
+}
+
+/** A page whose rows were read when the transaction started; null if the statement failed. */
+export interface ReadAhead {
+  readonly query: PageQuery
+  readonly rows: () => ReadonlyArray<FoundRow> | null
+}
+
 /** `pendingOf` reads the pending rows of records; `holds` the stream's holds that are neither approved nor canceled. */
 export const make = (
   sql: SqlClient,
   stream: number,
+  ahead: ReadAhead | null,
   { checked }: Pick<Checksum, "checked">,
   pendingOf: (ids: ReadonlyArray<string>) => Effect.Effect<PageRead["pending"], SqlError | StoreError>,
   holds: Effect.Effect<ReadonlyArray<Hold>, SqlError>
 ) =>
-  Effect.fnUntraced(function*({ hashes, runId }: PageQuery): Effect.fn.Return<PageRead, SqlError | StoreError> {
-    const page = Array.from(hashes, ([id, hash]) => ({ id, hash }))
-    const rows = Arr.isArrayNonEmpty(page)
-      ? yield* checked(
-        yield* sql<FoundRow>`
-          WITH page (id, hash) AS (${rowsOf(sql, page)})
-          SELECT p.id AS record, ${heads.columns("h")}, e.content, e.content_sum, e.redaction, d.id AS pending
-          FROM page p
-          LEFT JOIN heads h ON h.stream = ${stream} AND h.id = p.id
-          LEFT JOIN pending d ON d.stream = ${stream} AND d.id = p.id
-          LEFT JOIN events e ON e.position = h.position AND (h.text_hash IS DISTINCT FROM p.hash OR d.id IS NOT NULL)
-          WHERE h.id IS NULL OR d.id IS NOT NULL OR h.last_run_id = ${runId} OR h.text_hash IS DISTINCT FROM p.hash`
-      )
-      : []
+  Effect.fnUntraced(function*(query: PageQuery): Effect.fn.Return<PageRead, SqlError | StoreError> {
+    const found = query === ahead?.query ? ahead.rows() : null
+    const rows = yield* checked(found ?? (yield* find(sql, stream, query)))
     const changed = new Set(rows.map(({ record }) => record))
     const known = rows.filter(({ id }) => id !== null)
     return {

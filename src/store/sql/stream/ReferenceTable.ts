@@ -15,6 +15,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { RecordWrite, StaleRecords } from "../../Records.ts"
+import { issue } from "../Connection.ts"
 import { inBatches } from "../Rows.ts"
 import { among, insertion, rowsOf } from "../RowValues.ts"
 import { toStoreError } from "../SqlRetry.ts"
@@ -39,7 +40,10 @@ interface ChangedContent {
 }
 
 export const make = (sql: SqlClient, stream: number) => {
-  /** Updates the index to the records' current references, and marks records that show different content as stale. */
+  /**
+   * Updates the index to the records' current references. Returns an effect that marks records that show different content as stale: the
+   * look-ups that it needs are sent with the next statement that returns rows.
+   */
   const record = Effect.fnUntraced(function*(writes: ReadonlyArray<RecordWrite>) {
     const { removed, added, changed } = compare(stream, writes)
     yield* inBatches(
@@ -53,23 +57,27 @@ export const make = (sql: SqlClient, stream: number) => {
       added,
       (batch) => sql`INSERT INTO record_references ${insertion(sql, batch)} ON CONFLICT DO NOTHING`
     )
-    for (const change of yield* inBatches(changed, withOtherContent)) {
-      if (!(yield* isKnown(change))) yield* markOthersStale(change)
-    }
+    if (!Arr.isArrayNonEmpty(changed)) return Effect.void
+    const lookUp = withOtherContent(changed)
+    const found = yield* issue(lookUp)
+    return toStoreError("references")(Effect.gen(function*() {
+      for (const { item } of found() ?? (yield* lookUp)) {
+        const change = changed[item]!
+        if (!(yield* isKnown(change))) yield* markOthersStale(change)
+      }
+    }))
   }, toStoreError("references"))
 
   /** The changes whose referenced record is shown with other content elsewhere: one or two index seeks per change. */
-  const withOtherContent = (batch: Arr.NonEmptyReadonlyArray<ChangedContent>) => {
-    const changed = Arr.map(batch, ({ content, referencedRecord }, item) => ({ item, referencedRecord, content }))
+  const withOtherContent = (changes: Arr.NonEmptyReadonlyArray<ChangedContent>) => {
+    const rows = Arr.map(changes, ({ content, referencedRecord }, item) => ({ item, referencedRecord, content }))
     return sql<{ item: number }>`
-      WITH changed (item, referenced_record, content_hash) AS (${rowsOf(sql, changed)})
+      WITH changed (item, referenced_record, content_hash) AS (${rowsOf(sql, rows)})
       SELECT item FROM changed s
       WHERE EXISTS (SELECT 1 FROM record_references m
           WHERE m.referenced_record = s.referenced_record AND m.content_hash < s.content_hash)
         OR EXISTS (SELECT 1 FROM record_references m
-          WHERE m.referenced_record = s.referenced_record AND m.content_hash > s.content_hash)`.pipe(
-      Effect.map(Arr.map(({ item }) => batch[item]!))
-    )
+          WHERE m.referenced_record = s.referenced_record AND m.content_hash > s.content_hash)`
   }
 
   const isKnown = ({ content, ids, referencedRecord }: ChangedContent) =>

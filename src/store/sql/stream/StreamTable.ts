@@ -7,20 +7,26 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { CurrentModels } from "../../../domain/BuiltInModels.ts"
 import { genesis } from "../../../domain/ChangeEvent.ts"
-import type { StreamKey } from "../../../domain/Model.ts"
-import type { PendingStatus } from "../../Records.ts"
+import { type Forgotten, nothingForgotten } from "../../../domain/Forgotten.ts"
+import { derivedFrom, type Model, type StreamKey } from "../../../domain/Model.ts"
+import type { PageQuery, PendingStatus } from "../../Records.ts"
 import type { Owner, StreamCounts, StreamQuery, StreamState } from "../../State.ts"
 import { incompatible, type StoreError } from "../../StoreError.ts"
+import { issue } from "../Connection.ts"
 import type { ContentCipher } from "../ContentCipher.ts"
 import type { EventTable } from "../EventTable.ts"
 import type { Fencing } from "../Fencing.ts"
+import { forgottenRows, toForgotten } from "../ForgottenTable.ts"
 import { listRuns } from "../HistoryTable.ts"
 import * as Locks from "../Locks.ts"
 import { inBatches, rowsPerStatement, type StreamRow, toState, toStates } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
 import { convertEach, toStoreError, withRetry } from "../SqlRetry.ts"
 import * as HoldTable from "./HoldTable.ts"
+import * as PageReads from "./PageReads.ts"
 import * as StreamTransaction from "./StreamTransaction.ts"
 import type { OpenedStream, StreamTx } from "./StreamTransaction.ts"
 
@@ -37,8 +43,11 @@ const streamTables = [
   "runs"
 ] as const
 
-const missing = ({ integration, model }: StreamKey) =>
-  incompatible(`the stream ${integration}/${model} is not in the store`)
+const missing = ({ integration, model }: StreamKey): Effect.Effect<never, StoreError> =>
+  Effect.fail(incompatible(`the stream ${integration}/${model} is not in the store`))
+
+/** The page that a transaction reads, given the forgotten records of its integration. */
+type PageOf = (forgotten: Forgotten) => PageQuery
 
 type Nullable<A> = { readonly [K in keyof A]: A[K] | null }
 
@@ -84,24 +93,50 @@ export const make = (
     (SELECT count(*) FROM quarantine q WHERE q.stream = s.key) AS quarantined,
     (SELECT count(*) FROM stale_records o WHERE o.stream = s.key) AS stale`
 
-  const open = (key: StreamKey, isLive?: ReadonlyMap<string, boolean>): Effect.Effect<StreamTx, StoreError> =>
-    locks.streams(key.integration).pipe(
-      Effect.andThen(sql<StreamRow & OpenedStream>`
-        SELECT s.key, s.integration, s.model, s.state,
-          EXISTS (SELECT 1 FROM forgotten f WHERE f.integration = s.integration) AS "hasForgotten",
-          EXISTS (SELECT 1 FROM holds h WHERE h.stream = s.key AND ${sql.literal(HoldTable.isUnended)}) AS "hasHolds",
-          EXISTS (SELECT 1 FROM pending p WHERE p.stream = s.key AND p.status = 'staged') AS "hasStaged",
-          EXISTS (SELECT 1 FROM expectations e WHERE e.stream = s.key AND e.reported_at IS NULL) AS "hasExpectations"
-        FROM streams s WHERE ${is(key)}`),
-      Effect.flatMap(([row]) =>
-        row === undefined ? Effect.fail(missing(key)) : Effect.zip(Effect.succeed(row), toState(row))
-      ),
-      Effect.map(([row, state]): StreamTx => ({
-        ...StreamTransaction.make(sql, log, row, state, cipher, isLive),
-        derived: (model, isLive) => open({ ...key, model }, isLive)
-      })),
-      toStoreError("begin")
-    )
+  /** The forgotten records of integrations that have some, as a transaction last read them. */
+  const lastForgotten = new Map<string, Forgotten>()
+
+  /** Begins the body of a transaction, with one send. That send reads the page too, and assumes that no more records were forgotten. */
+  const open = Effect.fnUntraced(
+    function*(key: StreamKey, pageOf?: PageOf): Effect.fn.Return<StreamTx, SqlError | StoreError> {
+      const { integration, model } = key
+      const models = yield* CurrentModels
+      const derivedModel = derivedFrom(models, model, models.names)
+      yield* locks.streams(integration)
+      const assumed = lastForgotten.get(integration)
+      const query = pageOf?.(assumed ?? nothingForgotten)
+      const ahead = query === undefined ? null : {
+        query,
+        rows: yield* issue(PageReads.find(sql, sql`(SELECT key FROM streams WHERE ${is(key)})`, query))
+      }
+      const issued = ahead === null || assumed === undefined ? null : yield* issue(forgottenRows(sql, integration))
+      const rows = yield* sql<StreamRow & OpenedStream & { readonly hasForgotten: number | boolean }>`
+      SELECT s.key, s.integration, s.model, s.state,
+        EXISTS (SELECT 1 FROM forgotten f WHERE f.integration = s.integration) AS "hasForgotten",
+        EXISTS (SELECT 1 FROM holds h WHERE h.stream = s.key AND ${sql.literal(HoldTable.isUnended)}) AS "hasHolds",
+        EXISTS (SELECT 1 FROM pending p WHERE p.stream = s.key AND p.status = 'staged') AS "hasStaged",
+        EXISTS (SELECT 1 FROM expectations e WHERE e.stream = s.key AND e.reported_at IS NULL) AS "hasExpectations"
+      FROM streams s WHERE s.integration = ${integration} AND s.model IN ${sql.in([model, derivedModel ?? model])}`
+      let known: Forgotten | null = rows.some(({ hasForgotten }) => hasForgotten) ? null : nothingForgotten
+      if (known !== null) lastForgotten.delete(integration)
+      const forgotten = Effect.gen(function*() {
+        if (known !== null) return known
+        known = toForgotten(issued?.() ?? (yield* forgottenRows(sql, integration)))
+        lastForgotten.set(integration, known)
+        return known
+      })
+      const operations = Effect.fnUntraced(function*(of: Model, ahead: PageReads.ReadAhead | null) {
+        const row = rows.find(({ model }) => model === of)
+        if (row === undefined) return yield* missing({ integration, model: of })
+        return StreamTransaction.make(sql, log, row, yield* toState(row), cipher, forgotten, ahead)
+      })
+      const own = yield* operations(model, ahead)
+      const derived = derivedModel === undefined
+        ? missing(key)
+        : Effect.map(operations(derivedModel, null), (found) => ({ ...found, derived: missing(key) }))
+      return { ...own, derived }
+    }
+  )
 
   /**
    * One bounded transaction of `eraseStream`; returns true once nothing is left. The row of the stream, which has the key, is deleted
@@ -219,13 +254,17 @@ export const make = (
           }
         }).pipe(sql.withTransaction)
     }),
-    /** Runs one transaction on one stream, fenced by `owner`. The body may run more than once (deadlock, lock timeout). */
+    /**
+     * Runs one transaction on one stream, fenced by `owner`. The body may run more than once (deadlock, lock timeout). `pageOf`: the query of
+     * a page that the body will `read`, without these forgotten records. Its rows are then read when the transaction begins.
+     */
     transact: <A, E>(
       owner: Owner,
       key: StreamKey,
-      body: (tx: StreamTx) => Effect.Effect<A, E>
+      body: (tx: StreamTx) => Effect.Effect<A, E>,
+      pageOf?: PageOf
     ): Effect.Effect<A, E | StoreError> =>
-      fenceWith(owner, open(key)).pipe(
+      fenceWith(owner, toStoreError("begin")(open(key, pageOf))).pipe(
         Effect.flatMap(body),
         sql.withTransaction,
         orIncompatible,

@@ -11,10 +11,10 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import { nothingForgotten } from "../../../domain/Forgotten.ts"
-import type { Model } from "../../../domain/Model.ts"
-import type { PageQuery, Pending, PendingStatus, Quarantined, QuarantinedRow, RecordWrite } from "../../Records.ts"
+import type { Forgotten } from "../../../domain/Forgotten.ts"
+import type { Pending, PendingStatus, Quarantined, QuarantinedRow, RecordWrite } from "../../Records.ts"
 import type { StreamState } from "../../State.ts"
 import type { Operation } from "../../StoreError.ts"
 import * as AuditTable from "../AuditTable.ts"
@@ -22,7 +22,6 @@ import * as Checksum from "../Checksum.ts"
 import { type Content, toStored } from "../Checksum.ts"
 import { type ContentCipher, pendingPlace, quarantinePlace } from "../ContentCipher.ts"
 import type { EventTable } from "../EventTable.ts"
-import { forgottenIn } from "../ForgottenTable.ts"
 import { recordRun } from "../HistoryTable.ts"
 import { heads, inBatches, pendings, quarantined, type Row } from "../Rows.ts"
 import { among, insertColumns, insertion } from "../RowValues.ts"
@@ -33,10 +32,9 @@ import * as HoldTable from "./HoldTable.ts"
 import * as PageReads from "./PageReads.ts"
 import * as ReferenceTable from "./ReferenceTable.ts"
 
-/** The key of a stream, and which rows it had when the transaction started; the transaction does not look for others. 0 or false: none. */
+/** The key of a stream, and which rows it had when the transaction started; the transaction does not look for others. 0: none. */
 export interface OpenedStream {
   readonly key: number
-  readonly hasForgotten: number | boolean
   readonly hasHolds: number | boolean
   readonly hasStaged: number | boolean
   readonly hasExpectations: number | boolean
@@ -45,10 +43,11 @@ export interface OpenedStream {
 export const make = (
   sql: SqlClient,
   log: EventTable,
-  { hasExpectations, hasForgotten, hasHolds, hasStaged, key: stream }: OpenedStream,
+  { hasExpectations, hasHolds, hasStaged, key: stream }: OpenedStream,
   state: StreamState,
   cipher: ContentCipher,
-  known: ReadonlyMap<string, boolean> = new Map()
+  forgotten: Effect.Effect<Forgotten, SqlError>,
+  ahead: PageReads.ReadAhead | null
 ) => {
   const checksum = Checksum.make(cipher)
   const { checked } = checksum
@@ -68,46 +67,22 @@ export const make = (
     sql<Row>`SELECT * FROM pending WHERE ${condition} AND id > ${after ?? ""} ORDER BY id LIMIT ${limit}`.pipe(
       Effect.flatMap(toPendings)
     )
-  /** Whether records are live, by id: those whose heads this transaction has read since its last `write`. */
-  const isLive = new Map(known)
   const readHeads = (ids: ReadonlyArray<string>) =>
     inBatches(
       ids,
       (some) =>
         sql<Row>`SELECT ${heads.columns("h")} FROM heads h WHERE h.stream = ${stream} AND h.id ${among(sql, some)}`
-    ).pipe(
-      Effect.map((rows) => {
-        const found = new Map(rows.map(heads.fromRow).map((head) => [head.id, head]))
-        for (const id of ids) isLive.set(id, found.get(id)?.live ?? false)
-        return found
-      })
-    )
-  /** Adds the change by these records to the number of live records. Call it before their heads are written. */
-  const countLive = Effect.fnUntraced(function*(records: ReadonlyArray<RecordWrite>) {
-    const unread = records.flatMap(({ head }) => isLive.has(head.id) ? [] : [head.id])
-    if (unread.length > 0) yield* readHeads(unread)
-    let change = 0
-    for (const { head: { id, live } } of records) {
-      change += Number(live) - Number(isLive.get(id))
-      isLive.set(id, live)
-    }
-    isLive.clear()
-    if (change !== 0) yield* sql`UPDATE streams SET live_records = live_records + ${change} WHERE key = ${stream}`
-  })
+    ).pipe(Effect.map((rows) => new Map(rows.map(heads.fromRow).map((head) => [head.id, head]))))
   const readPending = (ids: ReadonlyArray<string>) =>
     inBatches(ids, (some) => sql<Row>`SELECT * FROM pending WHERE stream = ${stream} AND id ${among(sql, some)}`).pipe(
       Effect.flatMap(toPendings),
       Effect.map((rows) => new Map(rows.map((pending) => [pending.id, pending])))
     )
   const holds = HoldTable.streamHolds(sql, stream)
-  const readPage = PageReads.make(sql, stream, checksum, readPending, hasHolds ? holds.holds : Effect.succeed([]))
+  const unended = hasHolds ? holds.holds : Effect.succeed([])
   const operations = convertEach(toStoreError, {
     /** Reads the stored records of a page. */
-    read: (query: PageQuery) =>
-      Effect.tap(readPage(query), ({ heads, isUnchanged }) =>
-        Effect.sync(() => {
-          for (const id of query.hashes.keys()) if (!isUnchanged(id)) isLive.set(id, heads.get(id)?.live ?? false)
-        })),
+    read: PageReads.make(sql, stream, ahead, checksum, readPending, unended),
     heads: readHeads,
     pending: readPending,
     /** Content (`after`) of the log rows at these positions; null if the content was erased or the row is a delete. */
@@ -251,7 +226,7 @@ export const make = (
     /** Adds a run to the stream's history, or replaces the one with its number. The history keeps the newest `keptRuns`. */
     recordRun: recordRun(sql, stream),
     /** The forgotten records of the stream's integration. */
-    forgotten: hasForgotten ? forgottenIn(sql, state.integration) : Effect.succeed(nothingForgotten),
+    forgotten,
     /** Adds an operator's action to the audit log. */
     recordAction: AuditTable.make(sql).recordAction,
     /**
@@ -259,9 +234,14 @@ export const make = (
      * content become stale. Call it last, because the log's counter is locked from this call to the commit.
      */
     write: Effect.fnUntraced(function*(records: ReadonlyArray<RecordWrite>) {
-      yield* record(records)
-      yield* countLive(records)
+      const markStale = yield* record(records)
+      const live = records.reduce(
+        (sum, { head, wasLive = head.live }) => sum + Number(head.live) - Number(wasLive),
+        0
+      )
+      if (live !== 0) yield* sql`UPDATE streams SET live_records = live_records + ${live} WHERE key = ${stream}`
       const positions = yield* log.append(stream, records)
+      yield* markStale
       if (records.length > 0) {
         const columns = { ...heads.toColumns(records.map(({ head }) => head)), position: positions, stream }
         yield* sql`INSERT INTO heads ${insertColumns(sql, columns)}
@@ -289,8 +269,8 @@ export const make = (
 /** The operations of a transaction on one stream. Valid only inside its `transact`. */
 export interface StreamTx extends ReturnType<typeof make> {
   /**
-   * The stream of a derived model, in the same transaction: its `state`, `heads`, `contents`, `saveState` and `write`. `isLive`: whether
-   * records are live, by id, if their heads have been read.
+   * The stream of the model that is derived from this one, in the same transaction: its `state`, `heads`, `contents`, `saveState` and
+   * `write`.
    */
-  readonly derived: (model: Model, isLive?: ReadonlyMap<string, boolean>) => Operation<StreamTx>
+  readonly derived: Operation<StreamTx>
 }

@@ -4,6 +4,7 @@ import type { PlanView, RedriveView } from "../../src/http/contract/DeadLetterAp
 import type {
   DeadLetterDetailView,
   DeadLetterGroups,
+  DeadLetterView,
   GroupView,
   OutcomeView
 } from "../../src/http/contract/DeadLetterViews.ts"
@@ -14,7 +15,7 @@ import { Command } from "../parts/Command.tsx"
 import { Filters, SelectFilter, TextFilter } from "../parts/Filters.tsx"
 import { Message } from "../parts/Message.tsx"
 import { redriven, RedriveProgress } from "../parts/Redriven.tsx"
-import { Loaded, usePlan, useResource } from "../parts/Resource.tsx"
+import { Loaded, type Page, usePlan, useResource } from "../parts/Resource.tsx"
 import { parameter, queryOf } from "../Router.ts"
 
 type Filter = Readonly<Record<string, string | ReadonlyArray<number>>>
@@ -119,13 +120,40 @@ const Planned = ({ after, command, filter, label }: {
   )
 }
 
-/** Dead letters with the same cause; single ones are opened on demand. */
-const Group = ({ after, group }: { readonly group: GroupView; readonly after: () => unknown }) => {
+const mostShown = 100
+
+const Letters = ({ count, filter }: { readonly filter: Readonly<Record<string, string>>; readonly count: number }) => {
+  const list = useResource<Page<DeadLetterView>>(`/v1/deadletters${queryOf({ ...filter, limit: mostShown })}`)
+  return (
+    <Loaded resource={list}>
+      {({ items }) => (
+        <>
+          <ul>
+            {items.map(({ attempts, died_at, event, id, integration }) => (
+              <li key={id}>
+                <a href={`/dead-letters/${id}`}>Dead letter {id}</a>: {event?.record ?? "tick"} of {integration},{" "}
+                {plural(attempts, "attempt")}, given up <At at={died_at} />
+              </li>
+            ))}
+          </ul>
+          {count <= items.length ? null : <p class="quiet">{number(count - items.length)} more are not shown.</p>}
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+/** Dead letters with the same cause; single ones are read when they are opened. */
+const Group = ({ after, group, within }: {
+  readonly group: GroupView
+  readonly within: Readonly<Record<string, string>>
+  readonly after: () => unknown
+}) => {
   const {
+    cause,
     count,
     handler,
     integrations,
-    letters,
     message,
     newest_at,
     oldest_at,
@@ -135,8 +163,8 @@ const Group = ({ after, group }: { readonly group: GroupView; readonly after: ()
     refusal,
     remedy
   } = group
-  // a plan accepts at most a thousand ids
-  const filter = { ids: letters.map(({ id }) => id) }
+  const [isOpen, setOpen] = useState(false)
+  const filter = { ...within, plugin, handler, cause }
   return (
     <li class="group">
       <h3>
@@ -161,32 +189,26 @@ const Group = ({ after, group }: { readonly group: GroupView; readonly after: ()
         <Planned label="Send again" command="redrive" filter={filter} after={after} />
         <Planned label="Discard" command="discard" filter={filter} after={after} />
       </div>
-      <details>
+      <details onToggle={({ currentTarget: { open } }) => setOpen(open)}>
         <summary>Show each</summary>
-        <ul>
-          {letters.slice(0, mostShown).map(({ attempts, died_at, id, integration, record }) => (
-            <li key={id}>
-              <a href={`/dead-letters/${id}`}>Dead letter {id}</a>: {record ?? "tick"} of {integration},{" "}
-              {plural(attempts, "attempt")}, given up <At at={died_at} />
-            </li>
-          ))}
-        </ul>
-        {letters.length <= mostShown ? null : <p class="quiet">{number(count - mostShown)} more are not shown.</p>}
+        {isOpen ? <Letters filter={filter} count={count} /> : null}
       </details>
     </li>
   )
 }
 
-const mostShown = 100
-
-export const Groups = ({ after, groups: { complete, items } }: {
+/** `within`: the filter with which the groups were read. */
+export const Groups = ({ after, groups: { complete, items }, within }: {
   readonly groups: DeadLetterGroups
+  readonly within: Readonly<Record<string, string>>
   readonly after: () => unknown
 }) => (
   <>
-    {complete ? null : <p class="notice">The oldest ten thousand dead letters are counted; there are more.</p>}
+    {complete ? null : <p class="notice">The hundred causes with the most dead letters are listed; there are more.</p>}
     <ul class="groups">
-      {items.map((group) => <Group key={group.letters[0]?.id} group={group} after={after} />)}
+      {items.map((group) => (
+        <Group key={`${group.plugin} ${group.handler} ${group.cause}`} group={group} within={within} after={after} />
+      ))}
     </ul>
   </>
 )
@@ -217,7 +239,7 @@ export const DeadLettersPage = () => {
                   </div>
                 )}
                 <Section id="causes" title="By cause">
-                  <Groups groups={groups} after={list.reload} />
+                  <Groups groups={groups} within={filter} after={list.reload} />
                 </Section>
               </>
             )}

@@ -194,7 +194,7 @@ const Failures = ({ plugin }: { readonly plugin: string }) => {
         {(found) =>
           found.items.length === 0
             ? <Empty>No delivery was given up.</Empty>
-            : <Groups groups={found} after={groups.reload} />}
+            : <Groups groups={found} within={{ plugin }} after={groups.reload} />}
       </Loaded>
     </Section>
   )

@@ -24,6 +24,7 @@ const query = {
     Flag.withDescription("Only dead letters with this failure reason"),
     Flag.optional
   ),
+  cause: textFlag("cause", "Only dead letters with this cause, as `rollcall deadletters causes` names it", "cause"),
   since: Flag.optional(instantFlag("since", "Only deliveries that failed at or after this time")),
   until: Flag.optional(instantFlag("until", "Only deliveries that failed before this time"))
 }

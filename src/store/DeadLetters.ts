@@ -19,9 +19,24 @@ export interface DeadLetterDetail extends DeadLetter {
   >
 }
 
+/** The dead letters of a handler whose failures have the same cause. */
+export interface DeadLetterCause extends HandlerName {
+  /** Names the cause in a `DeadLetterQuery`. */
+  readonly cause: string
+  readonly count: number
+  /** Number of later deliveries that wait for them. */
+  readonly parked: number
+  readonly integrations: ReadonlyArray<string>
+  readonly oldestAt: number
+  readonly newestAt: number
+  /** Of the newest delivery. */
+  readonly failure: Failure
+}
+
 export interface DeadLetterQuery extends Partial<HandlerName> {
   readonly integration?: string | undefined
   readonly reason?: Failure["reason"] | undefined
+  readonly cause?: string | undefined
   /** Only dead letters that died in [since, until). */
   readonly since?: number | undefined
   readonly until?: number | undefined

@@ -219,6 +219,59 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
+      "dead letters are counted by handler and cause, with what waits for them, and are selected by their cause",
+      setup(["a", "b", "c", "a", "d"]),
+      function*({ claim, deliveries, end, redrive }) {
+        const [a, b, c, d] = (yield* claim).map(({ id }) => id)
+        const died = (id: number | undefined, message: string, at: number, refusal: string | null = null) => ({
+          ...dead(id ?? 0),
+          failedAttempt: { ...failedAttempt, failure: { ...failedAttempt.failure, message, at, refusal } }
+        })
+        yield* end(
+          died(a, "no employee 26vafvWSRmbhNcxJYqjCzuJg", 5),
+          died(b, "no employee 8Xi6iZrwusZqJmDGXs49GBmJ", 3),
+          died(c, "the list is closed", 4),
+          died(d, "the list is closed", 6, "Forbidden")
+        )
+        const { areAll, causes } = yield* deliveries.deadLetterCauses({}, 10)
+        const [employee, list, forbidden] = causes
+        assert.isTrue(areAll)
+        assert.deepStrictEqual(
+          causes.map((
+            { count, failure, newestAt, oldestAt, parked }
+          ) => [count, parked, oldestAt, newestAt, failure.message]),
+          [
+            [2, 1, 3, 5, "no employee 8Xi6iZrwusZqJmDGXs49GBmJ"],
+            [1, 0, 4, 4, "the list is closed"],
+            [1, 0, 6, 6, "the list is closed"]
+          ]
+        )
+        assert.deepInclude(employee, { plugin: "p", handler: "h", integrations: [integration] })
+        assert.strictEqual(new Set([employee, list, forbidden].map((one) => one?.cause)).size, 3)
+        const of = (filter: Parameters<typeof deliveries.deadLetterCauses>[0]) =>
+          Effect.map(deliveries.deadLetterCauses(filter, 10), ({ causes }) => causes.map(({ count }) => count))
+        const selected = yield* deliveries.deadLetters({ cause: employee?.cause, plugin: "p", handler: "h", limit: 10 })
+        assert.deepStrictEqual(selected.map(({ id }) => id), [a, b])
+        assert.deepStrictEqual(yield* of({ since: 4, until: 6 }), [1, 1])
+        assert.deepStrictEqual(yield* of({ plugin: "p", handler: "h", integration, reason: "Transient" }), [2, 1, 1])
+        for (
+          const none of [{ plugin: "q" }, { handler: "i" }, { integration: "lever:x" }, {
+            reason: "Permanent"
+          }] as const
+        ) {
+          assert.deepStrictEqual(yield* of(none), [])
+        }
+        assert.deepStrictEqual(yield* deliveries.deadLetterCauses({}, 1), {
+          causes: causes.slice(0, 1),
+          areAll: false
+        })
+        yield* redrive([a ?? 0, b ?? 0])
+        assert.deepStrictEqual(yield* of({}), [1, 1])
+        assert.deepStrictEqual(yield* of({ cause: employee?.cause }), [])
+      }
+    )
+
+    test(
       "attempts are counted in the ten minutes in which they ended, for a day",
       setup(["a"]),
       function*({ deliveries, key }) {

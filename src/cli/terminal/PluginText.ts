@@ -187,13 +187,14 @@ export const noneMatches = "no dead letter matches"
 
 /** Each cause with its number of dead letters. */
 export const causesText = (groups: ReadonlyArray<GroupView>): string =>
-  groups.map(({ count, handler, integrations, message, newest_at, plugin, reason, refusal, remedy }) =>
+  groups.map(({ cause, count, handler, integrations, message, newest_at, plugin, reason, refusal, remedy }) =>
     oneLine(
       `${formatCount(count)} of ${plugin} (${handler}) in ${integrations.join(", ")}, last at ${
         formatMinute(newest_at)
       }: ` +
         `${refusal ?? reason}: ${message}`
-    ) + `\n  ${oneLine(remedy)}`
+    ) +
+    `\n  ${oneLine(remedy)}\n  ${oneLine(`select them with --plugin ${plugin} --handler ${handler} --cause ${cause}`)}`
   ).join("\n")
 
 export const planText = ({ circuits, count, parked, plan, shares, unknown }: PlanView): string =>

@@ -17,6 +17,9 @@ const QueryFields = {
   handler: Schema.optionalKey(Schema.String),
   integration: Schema.optionalKey(Schema.String),
   reason: Schema.optionalKey(failureFields.reason),
+  cause: Schema.optionalKey(
+    Schema.String.annotate({ description: "A `cause` of `GET /v1/deadletters/groups`" })
+  ),
   since: Schema.optionalKey(Time),
   until: Schema.optionalKey(Time)
 }
@@ -115,7 +118,7 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     query: QueryFields,
     success: DeadLetterGroups,
     error: StoreUnavailable
-  }).annotate(ShowsRecords, true).annotateMerge(words(
+  }).annotateMerge(words(
     "groupDeadLetters",
     "Group the dead letters by cause",
     "Groups the dead letters of a handler whose failures differ only in ids, times and addresses, the largest group first."

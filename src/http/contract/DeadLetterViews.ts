@@ -60,6 +60,9 @@ export type DeadLetterView = typeof DeadLetterView.Type
 const GroupView = Schema.Struct({
   plugin: Schema.String,
   handler: Schema.String,
+  cause: Schema.String.annotate({
+    description: "Selects the dead letters with this cause, together with `plugin` and `handler`"
+  }),
   ...failureFields,
   message: Schema.String.annotate({ description: "Of the newest dead letter" }),
   remedy: Schema.String,
@@ -67,20 +70,15 @@ const GroupView = Schema.Struct({
   parked: Schema.Int,
   integrations: Schema.Array(Schema.String),
   oldest_at: Schema.String,
-  newest_at: Schema.String,
-  letters: Schema.Array(Schema.Struct({
-    id: Schema.Int,
-    integration: Schema.String,
-    record: Schema.NullOr(Schema.String),
-    attempts: Schema.Int,
-    died_at: Schema.String
-  })).annotate({ description: "At most a thousand, the oldest first" })
+  newest_at: Schema.String
 }).annotate({ identifier: "DeadLetterGroup" })
 export type GroupView = typeof GroupView.Type
 
 export const DeadLetterGroups = Schema.Struct({
   items: Schema.Array(GroupView),
-  complete: Schema.Boolean.annotate({ description: "False if only the oldest ten thousand dead letters are counted" })
+  complete: Schema.Boolean.annotate({
+    description: "False if only the hundred causes with the most dead letters are listed"
+  })
 }).annotate({ identifier: "DeadLetterGroups" })
 export type DeadLetterGroups = typeof DeadLetterGroups.Type
 

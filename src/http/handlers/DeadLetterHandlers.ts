@@ -2,14 +2,13 @@
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { writes } from "../../api/Writes.ts"
-import { type Group, groups } from "../../delivery/admin/DeadLetterGroups.ts"
 import * as DeadLetters from "../../delivery/admin/DeadLetters.ts"
 import * as UnknownOutcomes from "../../delivery/admin/UnknownOutcomes.ts"
 import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
 import { type DurationInput, toDuration } from "../../domain/DurationText.ts"
 import { remedyOf } from "../../domain/FailureCause.ts"
 import { formatTime } from "../../domain/Watermark.ts"
-import type { DeadLetter, UnresolvedStep } from "../../store/DeadLetters.ts"
+import type { DeadLetter, DeadLetterCause, UnresolvedStep } from "../../store/DeadLetters.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
@@ -21,6 +20,7 @@ import { toStoreUnavailable } from "../request/FailureResponses.ts"
 import { pluginList } from "../status/OverviewCache.ts"
 
 const defaultLimit = 100
+const mostCauses = 100
 
 /** The view contains more properties than its schema names. The encoding of the response drops them. */
 const viewOf = (identity: LogIdentity, letter: DeadLetter): DeadLetterView => {
@@ -37,21 +37,12 @@ const viewOf = (identity: LogIdentity, letter: DeadLetter): DeadLetterView => {
   }
 }
 
-const groupView = ({ letters, newest, oldestAt, ...group }: Group): GroupView => ({
-  ...newest.failure,
-  ...group,
-  plugin: newest.plugin,
-  handler: newest.handler,
-  remedy: remedyOf(newest.failure.reason, newest.failure.refusal),
+const groupView = ({ failure, newestAt, oldestAt, ...cause }: DeadLetterCause): GroupView => ({
+  ...failure,
+  ...cause,
+  remedy: remedyOf(failure.reason, failure.refusal),
   oldest_at: formatTime(oldestAt),
-  newest_at: formatTime(newest.failure.at),
-  letters: letters.map(({ attempts, event, failure, id, integration }) => ({
-    id,
-    integration,
-    record: event?.id ?? null,
-    attempts,
-    died_at: formatTime(failure.at)
-  }))
+  newest_at: formatTime(newestAt)
 })
 
 /** The open circuits of the handlers in a plan. */
@@ -122,16 +113,19 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
         return pageOf(letters.map((letter) => viewOf(identity, letter)), limit)
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("groups", ({ query }) =>
-      groups(query).pipe(
-        Effect.map(({ groups, isComplete }) => ({ items: groups.map(groupView), complete: isComplete })),
-        Effect.catchTag("StoreError", toStoreUnavailable)
-      ))
+      Effect.flatMap(Deliveries, ({ deadLetterCauses }) =>
+        deadLetterCauses(query, mostCauses)).pipe(
+          Effect.map(({ areAll, causes }) => ({ items: causes.map(groupView), complete: areAll })),
+          Effect.catchTag("StoreError", toStoreUnavailable)
+        ))
     .handle("show", ({ params: { id } }) =>
       Effect.gen(function*() {
         const { identity } = yield* Store
         const { deadLetterDetail } = yield* Deliveries
         const found = yield* deadLetterDetail(id)
-        if (found === null) return yield* notFound(id)
+        if (found === null) {
+          return yield* notFound(id)
+        }
         const outcomes = yield* UnknownOutcomes.openStepsOf(found)
         return {
           ...viewOf(identity, found),
@@ -143,7 +137,9 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
             requests: requests.map((request) => ({ ...request, at: formatTime(request.at) }))
           })),
           journal: found.journal.map(({ begunAt, ...step }) => ({ ...step, begun_at: formatTime(begunAt) })),
-          outcomes: outcomes.map((step) => outcomeOf(id, step))
+          outcomes: outcomes.map((step) =>
+            outcomeOf(id, step)
+          )
         }
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("plan", ({ payload }) =>

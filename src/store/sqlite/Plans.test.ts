@@ -67,6 +67,29 @@ describe("statements of SQLite", () => {
   })
 
   test(
+    "count dead letters by cause from an index, and find those that wait behind each",
+    function*({ deliveries, sql }) {
+      const count = Effect.flatMap(queriesOf(deliveries.deadLetterCauses({}, 9)), (queries) => plansOf(sql, queries))
+      const filter = {
+        plugin: "p",
+        handler: "h",
+        integration: "greenhouse:acme",
+        reason: "Permanent",
+        since: 1
+      } as const
+      const filtered = yield* queriesOf(deliveries.deadLetterCauses(filter, 9))
+      for (const plan of [yield* count, yield* plansOf(sql, filtered)]) {
+        const steps = plan.filter((step) => /\b[dw]\b/.test(step))
+        assert.match(steps[0] ?? "", /^(SCAN|SEARCH) d USING COVERING INDEX deliveries_causes/)
+        assert.match(steps[1] ?? "", /^(SCAN|SEARCH) d USING INDEX deliveries_causes/)
+        assert.match(steps[2] ?? "", /^SEARCH w USING INDEX deliveries_ordering_key/)
+        assert.lengthOf(steps, 3)
+      }
+      assert.notInclude((yield* count).join("; "), "TEMP B-TREE")
+    }
+  )
+
+  test(
     "read no decided hold to list the holds that wait, and no other integration to find one",
     function*({ sql, store }) {
       const queries = yield* queriesOf(Effect.all([

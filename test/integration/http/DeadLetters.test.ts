@@ -47,7 +47,7 @@ describe("GET /v1/deadletters", () => {
 })
 
 describe("GET /v1/deadletters/groups", () => {
-  served("has one group for failures that differ only in ids, with its dead letters", function*() {
+  served("has one group for failures that differ only in ids, whose cause selects its dead letters", function*() {
     const [first, second] = yield* died
     const { body, text } = yield* ask("/v1/deadletters/groups")
     assert.isTrue(body.complete)
@@ -61,7 +61,10 @@ describe("GET /v1/deadletters/groups", () => {
       parked: 0,
       integrations: ["greenhouse:acme"]
     })
-    assert.deepStrictEqual(body.items[0].letters.map(({ id }: { id: number }) => id), [first, second])
+    const { cause } = body.items[0]
+    const selected = (yield* ask(`/v1/deadletters?plugin=picky&handler=ats.tag.created&cause=${cause}`)).body.items
+    assert.deepStrictEqual(selected.map(({ id }: { id: number }) => id), [first, second])
+    assert.strictEqual((yield* post("/v1/deadletters/plan", { cause })).body.count, 2)
     assert.notInclude(text, "s3cret")
     assert.deepStrictEqual((yield* ask("/v1/deadletters/groups?reason=Transient")).body.items, [])
   }, { plugins: [picky()] })
@@ -85,7 +88,7 @@ describe("a handler with an open circuit", () => {
       )
       assert.match(
         (yield* rollcall("deadletters", "causes")).stdout,
-        /^10 of picky .*: Permanent: the receiver refuses it\n  The handler, .*\n$/
+        /^10 of picky .*: Permanent: the receiver refuses it\n  The handler, .*\n  select them with .* --cause Permanent-\w+\n$/
       )
       broken.is = false
       done.length = 0

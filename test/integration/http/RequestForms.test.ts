@@ -81,6 +81,7 @@ describe("the API", () => {
       "/v1/holds/{id}/reject",
       "/v1/plugins",
       "/v1/plugins/{plugin}",
+      "/v1/plugins/{plugin}/attempts",
       "/v1/plugins/{plugin}/on",
       "/v1/plugins/{plugin}/off",
       "/v1/plugins/{plugin}/try",
@@ -204,7 +205,7 @@ describe("the API", () => {
       assert.deepStrictEqual([refused.status, refused.body.detail, refused.body.hint], [
         400,
         "in the body, plugn: unknown property",
-        "did you mean `plugin`? The properties are plugin, handler, integration, reason, since, until, ids"
+        "did you mean `plugin`? The properties are plugin, handler, integration, reason, cause, since, until, ids"
       ])
       assert.notInclude(JSON.stringify(refused.body), "a-value")
       const replay = yield* post("/v1/plugins/p/replay", { handler: "h", dryrun: true })

@@ -67,6 +67,37 @@ onServer("statements of PostgreSQL", () => {
   )
 
   test(
+    "that count dead letters by cause read an index of these, and no other delivery",
+    function*({ deliveries, sql }) {
+      yield* sql`INSERT INTO deliveries
+        (handler, integration, ordering_key, position, state, due_at, created_at, attempts, claims, shard, failure, died_at, cause)
+      SELECT 1, 'lever:beta', n::text, n, CASE WHEN n % 100 = 0 THEN 'dead' ELSE 'waiting' END, 0, 0, 0, 0, 1, '{}', n,
+        CASE WHEN n % 100 = 0 THEN 'Permanent-1' END
+      FROM generate_series(1, ${waiting}::integer) n`
+      yield* sql`ANALYZE`
+      const queries: Array<readonly [string, ReadonlyArray<unknown>]> = []
+      const note: Transformer = (statement) => {
+        queries.push(statement.compile())
+        return Effect.succeed(statement)
+      }
+      yield* deliveries.deadLetterCauses({}, 9).pipe(Effect.provideService(CurrentTransformer, note))
+      const plans = yield* Effect.forEach(
+        queries,
+        ([query, params]) => sql.unsafe<{ "QUERY PLAN": string }>(`EXPLAIN ${query}`, params)
+      )
+      const lines = plans.flat().map((row) => row["QUERY PLAN"])
+      const scans = lines.flatMap((line) => /(\w+ )+(?:using \w+ )?on deliveries( \w)?/.exec(line)?.[0] ?? [])
+      // of two small indexes that have only dead letters, either is read
+      assert.deepStrictEqual(scans.map((scan) => scan.replace("deliveries_dead", "deliveries_causes")), [
+        "Index Scan using deliveries_causes on deliveries d",
+        "Index Scan using deliveries_pkey on deliveries",
+        "Index Scan using deliveries_causes on deliveries d",
+        "Index Scan using deliveries_ordering_key on deliveries w"
+      ])
+    }
+  )
+
+  test(
     "that delete old steps of the journal do not compare each with all deliveries, although the keys of these exceed the memory of a statement",
     function*({ deliveries, sql }) {
       yield* sql`INSERT INTO deliveries

@@ -20,7 +20,7 @@ import { inBatches, rowsPerStatement } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
 import * as ClaimLimits from "./ClaimLimits.ts"
 import * as ClaimTable from "./ClaimTable.ts"
-import { type Batches, type DeliveryTable, fromFailure, type OrderingKey } from "./DeliveryTable.ts"
+import { type Batches, type DeliveryTable, fromDeath, fromFailure, type OrderingKey } from "./DeliveryTable.ts"
 
 /** Matches the details of an attempt that failed with `Blocked`: quotes inside a value are escaped. */
 const blockedAttempt = '%"failure":{"reason":"Blocked"%'
@@ -94,10 +94,10 @@ export const make = (
           break
         }
         case "Dead": {
-          const { failure } = outcome.failedAttempt
+          const { cause, died_at, failure } = fromDeath(outcome.failedAttempt.failure)
           const dead = yield* sql<OrderingKey>`
-            UPDATE deliveries SET state = 'dead', attempts = ${outcome.attempts}, failure = ${fromFailure(failure)},
-              died_at = ${failure.at}, crashes = ${cappedCrashes}
+            UPDATE deliveries SET state = 'dead', attempts = ${outcome.attempts}, failure = ${failure},
+              died_at = ${died_at}, cause = ${cause}, crashes = ${cappedCrashes}
             WHERE ${ours} RETURNING handler, ordering_key`
           yield* unblock(dead)
           break

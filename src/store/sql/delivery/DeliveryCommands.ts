@@ -121,7 +121,7 @@ export const make = (
       sql<OrderingKey>`
         UPDATE deliveries SET state = 'waiting', due_at = ${
         dueAt + ahead
-      }, attempts = 0, failure = NULL, died_at = NULL,
+      }, attempts = 0, failure = NULL, died_at = NULL, cause = NULL,
           fresh = ${fresh === null ? sql`fresh` : fresh}, batch = NULL
         WHERE id IN ${sql.in(ids)} AND state = 'dead' RETURNING handler, ordering_key`)
 

@@ -9,12 +9,13 @@ import type { Model } from "../../../domain/Model.ts"
 import type {
   Backlog,
   DeadLetter,
+  DeadLetterCause,
   DeadLetterDetail,
   DeadLetterQuery,
   DeliveryTrace,
   Switch
 } from "../../DeadLetters.ts"
-import { dedupKeysOf, type FailedAttempt, keysWithoutBatch } from "../../Delivery.ts"
+import { dedupKeysOf, type FailedAttempt, type HandlerName, keysWithoutBatch } from "../../Delivery.ts"
 import * as DatabaseTime from "../DatabaseTime.ts"
 import { inBatches } from "../Rows.ts"
 import { type DeliveryRow, toDelivery, toFailure } from "./DeliveryTable.ts"
@@ -63,6 +64,19 @@ const nameOf = ({ handler, plugin }: Pick<DeliveryTrace, "plugin" | "handler">):
 /** SQLite limits the nesting depth of a condition. */
 const rangesPerStatement = 100
 
+type Filter = Omit<DeadLetterQuery, "after" | "limit">
+
+/** The dead letters of a handler with the same cause in one integration. `newest`: the greatest id. */
+interface CauseRow {
+  readonly key: number
+  readonly cause: string
+  readonly integration: string
+  readonly count: number
+  readonly oldest_at: number
+  readonly newest_at: number
+  readonly newest: number
+}
+
 /** Means "all" in the key of a switch. */
 export const all = ""
 
@@ -84,6 +98,63 @@ export const make = (sql: SqlClient) => {
       LEFT JOIN streams s ON s.key = e.stream
       WHERE d.state = 'dead' AND ${condition} ORDER BY d.id LIMIT ${limit}`.pipe(Effect.map(Arr.map(toDeadLetter)))
 
+  const isDead = ({ cause, handler, integration, plugin, reason, since, until }: Filter) =>
+    sql.and([
+      sql`d.state = 'dead'`,
+      ...plugin === undefined ? [] : [sql`d.handler IN (SELECT key FROM handlers WHERE plugin = ${plugin})`],
+      ...handler === undefined ? [] : [sql`d.handler IN (SELECT key FROM handlers WHERE handler = ${handler})`],
+      ...integration === undefined ? [] : [sql`d.integration = ${integration}`],
+      ...cause === undefined ? [] : [sql`d.cause = ${cause}`],
+      ...reason === undefined ? [] : [sql`d.cause LIKE ${`${reason}-%`}`],
+      ...since === undefined ? [] : [sql`d.died_at >= ${since}`],
+      ...until === undefined ? [] : [sql`d.died_at < ${until}`]
+    ])
+
+  /** The causes with the most dead letters, and whether these are all. */
+  const deadLetterCauses = Effect.fnUntraced(function*(filter: Filter, most: number) {
+    const rows = yield* sql<CauseRow>`
+      SELECT d.handler AS key, d.cause, d.integration, count(*) AS count,
+        min(d.died_at) AS oldest_at, max(d.died_at) AS newest_at, max(d.id) AS newest
+      FROM deliveries d WHERE ${isDead(filter)} GROUP BY d.handler, d.cause, d.integration`
+    const all = [...Map.groupBy(rows, ({ cause, key }) => `${key} ${cause}`).values()].map((some) => ({
+      key: some[0]!.key,
+      cause: some[0]!.cause,
+      count: some.reduce((sum, { count }) => sum + count, 0),
+      integrations: some.map(({ integration }) => integration).sort(),
+      oldestAt: Math.min(...some.map(({ oldest_at }) => oldest_at)),
+      newestAt: Math.max(...some.map(({ newest_at }) => newest_at)),
+      newest: Math.max(...some.map(({ newest }) => newest))
+    }))
+    const largest = all.toSorted((one, other) => other.count - one.count).slice(0, most)
+    const names = yield* sql<HandlerName & { readonly key: number }>`SELECT key, plugin, handler FROM handlers`
+    const failures = yield* inBatches(
+      largest.map(({ newest }) => newest),
+      (some) =>
+        sql<{ id: number; failure: string | null }>`SELECT id, failure FROM deliveries WHERE ${sql.in("id", some)}`
+    )
+    // looks behind each dead letter, because many more deliveries may wait for other reasons
+    const parked = yield* sql<Pick<CauseRow, "key" | "cause" | "count">>`
+      SELECT d.handler AS key, d.cause, CAST(sum((
+        SELECT count(*) FROM deliveries w
+        WHERE w.handler = d.handler AND w.ordering_key = d.ordering_key AND w.state = 'waiting' AND w.id > d.id
+      )) AS bigint) AS count
+      FROM deliveries d WHERE ${isDead(filter)} GROUP BY d.handler, d.cause`
+    const causes = largest.flatMap(({ key, newest, ...cause }): ReadonlyArray<DeadLetterCause> => {
+      const name = names.find((one) => one.key === key)
+      const failure = failures.find(({ id }) => id === newest)?.failure
+      // sent again or discarded since it was counted
+      if (name === undefined || failure === undefined || failure === null) return []
+      return [{
+        ...cause,
+        plugin: name.plugin,
+        handler: name.handler,
+        parked: parked.find((one) => one.key === key && one.cause === cause.cause)?.count ?? 0,
+        failure: toFailure(failure)
+      }]
+    })
+    return { causes, areAll: all.length <= most }
+  })
+
   return {
     backlog: Effect.flatMap(DatabaseTime.read(sql), ({ now }) =>
       sql<Backlog>`
@@ -103,19 +174,9 @@ export const make = (sql: SqlClient) => {
         })))
       ),
     /** In id order. */
-    deadLetters: ({ after = 0, handler, integration, limit, plugin, reason, since, until }: DeadLetterQuery) =>
-      dead(
-        sql.and([
-          sql`d.id > ${after}`,
-          ...plugin === undefined ? [] : [sql`h.plugin = ${plugin}`],
-          ...handler === undefined ? [] : [sql`h.handler = ${handler}`],
-          ...integration === undefined ? [] : [sql`d.integration = ${integration}`],
-          ...reason === undefined ? [] : [sql`d.failure LIKE ${`{"reason":"${reason}"%`}`],
-          ...since === undefined ? [] : [sql`d.died_at >= ${since}`],
-          ...until === undefined ? [] : [sql`d.died_at < ${until}`]
-        ]),
-        limit
-      ),
+    deadLetters: ({ after = 0, limit, ...filter }: DeadLetterQuery) =>
+      dead(sql.and([sql`d.id > ${after}`, isDead(filter)]), limit),
+    deadLetterCauses,
     deadLetterDetail: Effect.fnUntraced(function*(id: number) {
       const [letter] = yield* dead(sql`d.id = ${id}`, 1)
       if (letter === undefined) return null

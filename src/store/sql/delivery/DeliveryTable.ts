@@ -17,6 +17,8 @@
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
+import { hash } from "node:crypto"
+import { causeOf } from "../../../domain/FailureCause.ts"
 import { shardOf } from "../../../domain/Shard.ts"
 import type { Delivery, Failure, NewDelivery } from "../../Delivery.ts"
 import type { Claimed } from "../../DeliveryClaims.ts"
@@ -73,8 +75,14 @@ export const toClaimed = (row: DeliveryRow): Claimed => ({
 
 export const toFailure = (text: string): Failure => JSON.parse(text)
 
-/** The reason comes first, because `deadLetters` searches for it at the beginning of the text. */
-export const fromFailure = ({ reason, ...failure }: Failure): string => JSON.stringify({ reason, ...failure })
+export const fromFailure = (failure: Failure): string => JSON.stringify(failure)
+
+/** The columns of a failure that makes a delivery dead. The cause begins with the reason, which `withReason` of a query searches for. */
+export const fromDeath = (failure: Failure) => {
+  const { at, message, reason, refusal } = failure
+  const cause = hash("sha256", JSON.stringify([refusal, causeOf(message)])).slice(0, 12)
+  return { failure: fromFailure(failure), died_at: at, cause: `${reason}-${cause}` }
+}
 
 export const fromDelivery = (
   { dead, dueAt, fresh, handler, integration, orderingKey, subject }: NewDelivery,
@@ -102,8 +110,7 @@ export const fromDelivery = (
     attempts: 0,
     claims: 0,
     fresh,
-    failure: dead === null ? null : fromFailure(dead),
-    died_at: dead?.at ?? null
+    ...dead === null ? { failure: null, died_at: null, cause: null } : fromDeath(dead)
   }
 }
 

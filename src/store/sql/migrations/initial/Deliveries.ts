@@ -23,7 +23,7 @@ export const deliveries = Effect.gen(function*() {
     position bigint NOT NULL,
     UNIQUE (plugin, handler)
   )`
-  // crashes: claims that ended with their process; stopped: the last attempt ended because the writes of all plugins were stopped
+  // cause: of a dead letter, equal for all failures with the same cause; crashes: claims that ended with their process; stopped: the last attempt ended because the writes of all plugins were stopped
   yield* sql`CREATE TABLE deliveries (
     id ${bigSerial} PRIMARY KEY ${autoincrement},
     handler integer NOT NULL,
@@ -43,6 +43,7 @@ export const deliveries = Effect.gen(function*() {
     fresh text,
     failure text,
     died_at bigint,
+    cause ${text},
     stopped smallint NOT NULL DEFAULT 0,
     crashes integer NOT NULL DEFAULT 0
   )`
@@ -53,6 +54,8 @@ export const deliveries = Effect.gen(function*() {
   yield* sql`CREATE INDEX deliveries_spans ON deliveries (handler, from_position)
     WHERE from_position IS NOT NULL AND state <> 'dead' AND failure IS NULL`
   yield* sql`CREATE INDEX deliveries_dead ON deliveries (id) WHERE state = 'dead'`
+  // counts dead letters by cause without reading them
+  yield* sql`CREATE INDEX deliveries_causes ON deliveries (handler, cause, integration, died_at, id) WHERE state = 'dead'`
   yield* sql`CREATE INDEX deliveries_position ON deliveries (position)`
   yield* sql`CREATE INDEX deliveries_stopped ON deliveries (id) WHERE stopped = 1`
   yield* sql`CREATE INDEX deliveries_crashes ON deliveries (handler, crashes) WHERE crashes > 0`

@@ -106,13 +106,14 @@ export const afterFailure = (
   error: SourceError | RunAborted,
   now: number
 ): StreamState => {
-  const { code, logUrl, reason } = error._tag === "RunAborted"
-    ? { reason: error.blocks, code: null, logUrl: undefined }
-    : { ...error.reason, reason: blockReasons[error.reason._tag] }
+  const { code, logUrl, openedBy, reason } = error._tag === "RunAborted"
+    ? { reason: error.blocks, code: null, logUrl: undefined, openedBy: undefined }
+    : { openedBy: undefined, ...error.reason, reason: blockReasons[error.reason._tag] }
   const log = logUrl === undefined ? {} : { logUrl }
   if (reason === undefined) {
     const { count = 0, since = now } = state.failing ?? {}
-    return { ...state, failing: { count: count + 1, message: error.message, since, ...log } }
+    const opened = openedBy === undefined ? {} : { openedBy }
+    return { ...state, failing: { count: count + 1, message: error.message, since, ...opened, ...log } }
   }
   return {
     ...state,

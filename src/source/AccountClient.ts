@@ -105,9 +105,16 @@ const withMetrics =
 
 // ---- not sent -----------------------------------------------------------------------------------------------------
 
-const fromOpenCircuit = ({ answer, left, message }: CircuitBreakers.CircuitOpen): SourceError =>
+const fromOpenCircuit = ({ answer, failure, left, message }: CircuitBreakers.CircuitOpen): SourceError =>
   new SourceError({
-    reason: new Transient({ code: null, message, ...answer, notSent: true, retryAfter: Duration.toMillis(left) })
+    reason: new Transient({
+      code: null,
+      message,
+      ...answer,
+      notSent: true,
+      retryAfter: Duration.toMillis(left),
+      openedBy: failure
+    })
   })
 
 const notSentNow = (message: string) =>

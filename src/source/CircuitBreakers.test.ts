@@ -37,7 +37,9 @@ describe("CircuitBreakers", () => {
       const rejected = yield* Effect.flip(Effect.fromResult(yield* send(Effect.void)))
       assert.deepInclude(rejected, {
         _tag: "CircuitOpen",
-        message: "circuit open after 10 failures in a row; last failure: status 502 with an HTML page"
+        message: "circuit open after 10 failures in a row; last failure: status 502 with an HTML page",
+        // as the error of each failed request says it, so that these streams and those have one cause
+        failure: new SourceError({ reason: new Transient(detail) }).message
       })
     }))
 

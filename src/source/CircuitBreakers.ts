@@ -28,6 +28,8 @@ type Tagged = { readonly _tag: string }
 export class CircuitOpen extends Data.TaggedError("CircuitOpen")<{
   /** The same for all requests that fail for the same cause: streams with the same message are shown as one. */
   readonly message: string
+  /** The message of the last failure, with its hint. */
+  readonly failure: string
   readonly left: Duration.Duration
   /** Of the last failure; see `answerOf`. */
   readonly answer: ReturnType<typeof answerOf>
@@ -43,7 +45,7 @@ interface Circuit {
   openings: number
   openUntil: number
   isProbing: boolean
-  lastFailure: string
+  lastFailure: { readonly message: string; readonly hint: string }
   lastAnswer: CircuitOpen["answer"]
 }
 
@@ -57,8 +59,9 @@ export const make = Effect.fnUntraced(
     const rejection = ({ lastAnswer, lastFailure, openUntil }: Circuit): CircuitOpen =>
       new CircuitOpen({
         answer: lastAnswer,
+        failure: `${lastFailure.message} (${lastFailure.hint})`,
         left: Duration.millis(Math.max(0, Math.ceil(openUntil - now()))),
-        message: `circuit open after ${failureThreshold} failures in a row; last failure: ${lastFailure}`
+        message: `circuit open after ${failureThreshold} failures in a row; last failure: ${lastFailure.message}`
       })
 
     const note = (integration: string, circuit: Circuit, isProbe: boolean, exit: Exit.Exit<unknown, Tagged>): void => {
@@ -67,7 +70,7 @@ export const make = Effect.fnUntraced(
       if (outcome._tag === "interrupted" || outcome._tag === "RateLimited") return
       if (outcome._tag !== "Transient" && outcome._tag !== "Unreadable") return void circuits.delete(integration)
       circuit.failures++
-      circuit.lastFailure = outcome.message
+      circuit.lastFailure = { message: outcome.message, hint: outcome.hint }
       circuit.lastAnswer = outcome._tag === "Transient" ? answerOf(outcome) : {}
       // A request that was sent before the circuit opened may fail later; it is not the probe and must not reopen it.
       if (circuit.failures < failureThreshold || (circuit.openings > 0 && !isProbe)) return
@@ -80,7 +83,14 @@ export const make = Effect.fnUntraced(
     const guard = (integration: string) => <A, E extends Tagged, R>(request: Effect.Effect<A, E, R>) =>
       Effect.suspend((): Effect.Effect<A, E | CircuitOpen, R> => {
         const circuit = circuits.get(integration) ??
-          { failures: 0, openings: 0, openUntil: -Infinity, isProbing: false, lastFailure: "", lastAnswer: {} }
+          {
+            failures: 0,
+            openings: 0,
+            openUntil: -Infinity,
+            isProbing: false,
+            lastFailure: { message: "", hint: "" },
+            lastAnswer: {}
+          }
         circuits.set(integration, circuit)
         if (circuit.isProbing || now() < circuit.openUntil) return Effect.fail(rejection(circuit))
         const isProbe = circuit.openings > 0

@@ -3,7 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
 import { brotliCompressSync, deflateSync, zstdCompressSync } from "node:zlib"
+import { stateOf } from "../../test/conformance/StoreSamples.ts"
 import { read, reasonOf, refusal, type Reply, success, withReplies } from "../../test/support/source/Replies.ts"
+import { afterFailure } from "../capture/StreamLifecycle.ts"
 import { isRefused, SourceError } from "./Source.ts"
 
 const html = { "content-type": "text/html" }
@@ -131,6 +133,22 @@ it.effect("the answer that opened the circuit says nothing about the requests th
     yield* TestClock.adjust("1 minute")
     assert.isTrue(yield* isRefusal)
     assert.lengthOf(sent, 11)
+  }).pipe(Effect.provide(layer))
+})
+
+it.effect("a stream whose request an open circuit rejects has the failure that opened it as its cause, like the other streams", () => {
+  const { layer } = withReplies(page(502))
+  return Effect.gen(function*() {
+    const state = stateOf({ integration: "greenhouse:acme", model: "ats.tag" })
+    const failing = Effect.map(
+      read(),
+      (exit) => afterFailure(state, new SourceError({ reason: reasonOf(exit) }), 0).failing
+    )
+    const [direct] = [yield* failing, yield* failing]
+    const rejected = yield* failing
+    assert.notProperty(direct, "openedBy")
+    assert.match(rejected?.message ?? "", /^circuit open after 10 failures/)
+    assert.strictEqual(rejected?.openedBy, direct?.message)
   }).pipe(Effect.provide(layer))
 })
 

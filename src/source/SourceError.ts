@@ -34,7 +34,9 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
 export class Transient extends Schema.TaggedError<Transient>()("Transient", {
   ...errorFields,
   ...answerFields,
-  retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Number))
+  retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Number)),
+  /** Present if an open circuit did not send the request: the message of the failure that opened the circuit, with its hint. */
+  openedBy: Schema.optionalKey(Schema.String)
 }) {
   readonly retryable = true
   get hint(): string {

@@ -119,6 +119,8 @@ export interface StreamState extends StreamKey {
     readonly count: number
     readonly message: string
     readonly since: number
+    /** The message of the failure that opened the circuit, if an open circuit did not send the last request. */
+    readonly openedBy?: string
     /** As in `blocked`. */
     readonly logUrl?: string
   } | null

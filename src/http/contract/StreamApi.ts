@@ -42,7 +42,14 @@ export const StreamView = Schema.Struct({
   phase: Schema.Literals(["starting", "backfilling", "live"]),
   paused: Schema.Boolean,
   blocked: Schema.NullOr(Schema.Struct({ reason: Schema.String, ...failureFields })),
-  failing: Schema.NullOr(Schema.Struct({ count: Schema.Int, ...failureFields })),
+  failing: Schema.NullOr(Schema.Struct({
+    count: Schema.Int,
+    ...failureFields,
+    opened_by: Schema.optionalKey(Schema.String).annotate({
+      description:
+        "If an open circuit did not send the last request: the message of the failure that opened the circuit"
+    })
+  })),
   watermark: Instant,
   generation: Schema.Int,
   /** Every change up to this time is in the log or pending; null before the backfill is complete. Never moves backwards. */

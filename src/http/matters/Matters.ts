@@ -186,12 +186,7 @@ const ofStreams = (
 const inState = (streams: ReadonlyArray<Condition>, state: Condition["state"]) =>
   streams.filter((one) => one.state === state)
 
-/** The start of the message of a request that an open circuit did not send; the cause is the failure that opened the circuit. */
-const circuitOpen = /^circuit open after \d+ failures in a row; last failure: /
-/** Why a stream is not read. */
-export const causeOf = ({ message }: Pick<Condition, "message">): string => (message ?? "").replace(circuitOpen, "")
-
-const byCause = (streams: ReadonlyArray<Condition>) => [...Map.groupBy(streams, causeOf).entries()]
+const byCause = (streams: ReadonlyArray<Condition>) => [...Map.groupBy(streams, ({ cause }) => cause).entries()]
 
 const unreadMatters = (streams: ReadonlyArray<Condition>, state: "blocked" | "failing"): ReadonlyArray<Matter> =>
   byCause(inState(streams, state)).flatMap(([, some]) => ofStreams(state, "act", some, sinceOf(some)))

@@ -11,6 +11,22 @@ const intervals = (interval_seconds: number, sweep_interval_seconds = 3_600) => 
 const problem = { message: "refused", since: "2026-03-01T11:00:00.000Z" }
 
 describe("the state of a stream", () => {
+  it("has the failure that opened a circuit as its cause, and its own message without a circuit", () => {
+    const causeOf = (change: Partial<StreamView>) => {
+      const { cause, message } = conditionOf({ ...view, ...change }, intervals(100))
+      return [message, cause]
+    }
+    const failing = { ...problem, count: 2 }
+    assert.deepStrictEqual(causeOf({ failing }), ["refused", "refused"])
+    assert.deepStrictEqual(causeOf({ failing: { ...failing, opened_by: "no answer" } }), ["refused", "no answer"])
+    const blocked = { ...problem, message: "the key", reason: "key" }
+    assert.deepStrictEqual(causeOf({ blocked, failing: { ...failing, opened_by: "no answer" } }), [
+      "the key",
+      "the key"
+    ])
+    assert.deepStrictEqual(causeOf({}), [null, ""])
+  })
+
   it.each<readonly [string, Partial<StreamView>, Condition["state"]]>([
     ["that is within three intervals", { freshness_seconds: 300 }, "ok"],
     ["that is further behind", { freshness_seconds: 301 }, "late"],

@@ -15,6 +15,8 @@ export interface Condition {
   readonly state: (typeof streamStates)[number]
   /** Why it is blocked or failing, as text; null in other states. */
   readonly message: string | null
+  /** The message, or the failure that opened the circuit; "" in other states. Equal for all streams with the same cause. */
+  readonly cause: string
   /** Since when it is blocked, failing or late; null in other states. RFC 3339. */
   readonly since: string | null
   /** The stream is late if its freshness exceeds this, in seconds. */
@@ -81,6 +83,7 @@ export const conditionOf = (stream: StreamView, intervals: Intervals): Condition
     stream,
     state,
     message: reason?.message ?? null,
+    cause: (state === "failing" ? stream.failing?.opened_by : undefined) ?? reason?.message ?? "",
     since: reason?.since ?? (state === "late" ? stream.watermark : null),
     target,
     sweepLateness,

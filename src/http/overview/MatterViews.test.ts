@@ -176,10 +176,15 @@ describe("the headline", () => {
   })
 
   it("says since when nothing was read, and takes an open circuit for the failure that opened it", () => {
-    const circuit = "circuit open after 10 failures in a row; last failure: no answer"
-    const neverRead = failing("c:1", circuit, 2, { phase: "starting", last_poll_at: null })
+    const opened = (integration: string, minutes: number, change: Partial<StreamView> = {}) =>
+      row(integration, {
+        failing: { count: 1, message: "circuit open", opened_by: "no answer", since: at(minutes) },
+        last_poll_at: at(minutes),
+        ...change
+      })
+    const neverRead = opened("c:1", 2, { phase: "starting", last_poll_at: null })
     assert.deepStrictEqual(
-      of(failing("a:1", circuit, 9), failing("b:1", "no answer", 5), neverRead, row("d:1", { paused: true })),
+      of(opened("a:1", 9), failing("b:1", "no answer", 5), neverRead, row("d:1", { paused: true })),
       {
         title: "Nothing has been read since 2026-03-01 11:55 UTC (3 of 3 streams)",
         cause: "no answer",

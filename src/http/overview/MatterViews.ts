@@ -5,7 +5,7 @@
  * - Some reasons and messages come from plugins and from the API. They are masked before they are stored   (I11).
  */
 import type { Matter as MatterView } from "../contract/OverviewApi.ts"
-import { causeOf, type Matter } from "../matters/Matters.ts"
+import type { Matter } from "../matters/Matters.ts"
 import type { Condition } from "../matters/StreamConditions.ts"
 
 type Scope = Pick<MatterView, "integrations" | "integration_count" | "stream_count">
@@ -62,8 +62,7 @@ const quarantineDetail =
 
 const ofStreams = ({ cause, streams: conditions }: StreamMatter): Shown | null => {
   const streams = conditions.map(({ stream }) => stream)
-  const [{ lateSweep = null, message = null } = {}] = conditions
-  const why = causeOf({ message })
+  const [{ cause: why = "", lateSweep = null } = {}] = conditions
   const several = count(streams.length, "stream")
   const place = (search: string) => ({
     ...scopeOf(streams),

@@ -123,7 +123,11 @@ const streamView = (state: StreamState, counts: StreamCounts, position: string, 
     ...state,
     stream: streamName(state),
     blocked: blocked && { ...blocked, ...failureOf(blocked) },
-    failing: failing && { ...failing, ...failureOf(failing) },
+    failing: failing && {
+      ...failing,
+      ...failureOf(failing),
+      ...failing.openedBy === undefined ? {} : { opened_by: failing.openedBy }
+    },
     watermark: formatTimeOrNull(state.watermark),
     complete_to: formatTimeOrNull(completeTo(state)),
     complete_to_remark: completenessText(state),

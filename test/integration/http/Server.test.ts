@@ -78,7 +78,8 @@ describe("readiness", () => {
   served(
     "is given, but degraded, while the API does not answer, and names the cause only to a caller with a token",
     function*() {
-      yield* stream({ phase: "live", failing: { count: 3, message: "no answer", since: 0 } })
+      const failing = { count: 3, message: "circuit open", openedBy: "no answer", since: 0 }
+      yield* stream({ phase: "live", failing })
       const open = yield* ask("/health/ready")
       assert.deepStrictEqual([open.status, open.body.status, open.body.cause], [200, "degraded", null])
       const known = yield* ask("/health/ready", { authorization: "Bearer letmein" })

@@ -1,13 +1,13 @@
 /** The past in the console: the place of a change in Kafka, the runs of a stream, and plots that outlast the process. */
 import { layer as suite } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { DatabaseSync } from "node:sqlite"
 import type { Browser, Page } from "playwright-core"
 import { assert, describe } from "vitest"
 import * as Broker from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import { launch, missing as noBrowser, open } from "./Chromium.ts"
 import { install, type Installation, integration } from "./Installation.ts"
+import { writeSamples } from "./PastSamples.ts"
 
 const missing = noBrowser ?? Broker.missing ?? Kcat.missing
 const template = `console-${process.pid}.{model}`
@@ -78,26 +78,19 @@ describe.skipIf(missing !== null)(`the past in the console${missing === null ? "
 
           await sandbox.setFaults({ faults: [] })
           await restart(() => {
-            const store = new DatabaseSync(file)
-            const add = store.prepare("INSERT OR REPLACE INTO history (slot, at, sample) VALUES (?, ?, ?)")
-            const minute = Math.floor(Date.now() / 60_000)
-            for (let ago = 40; ago > 0; ago--) {
-              const sample = {
-                median: 3,
-                p95: 4,
-                worst: 90 - ago,
-                events: ago * 7,
-                unpublished: 11,
-                deliveries: 2,
-                deadLetters: 5,
-                late: 1,
-                blocked: 1,
-                failing: 0,
-                holds: 0
-              }
-              add.run((minute - ago) % 1_440, (minute - ago) * 60_000, JSON.stringify(sample))
-            }
-            store.close()
+            writeSamples(file, 40, (ago) => ({
+              median: 3,
+              p95: 4,
+              worst: 90 - ago,
+              events: ago * 7,
+              unpublished: 11,
+              deliveries: 2,
+              deadLetters: 5,
+              late: 1,
+              blocked: 1,
+              failing: 0,
+              holds: 0
+            }))
           })
           await show(page, "/")
           await page.getByText("Freshness of the streams: now 3 s median, 1 min worst").waitFor({ state: "attached" })

@@ -65,15 +65,20 @@ export interface Installation {
   readonly tags: ReadonlyArray<string>
   /** Deliveries of new tags are given up, or no longer. */
   readonly setBroken: (isBroken: boolean) => void
-  /** Sends a request with the operate token. */
-  readonly ask: <A>(path: string) => Promise<A>
+  /** Sends a request with the operate token; a POST if it has a body. */
+  readonly ask: <A>(path: string, body?: object) => Promise<A>
   readonly stop: () => Promise<void>
 }
 
-/** `guarded`: the API needs a token. `environment`: further settings. */
-export const install = async ({ environment = {}, guarded }: {
+/**
+ * `guarded`: the API needs a token. `environment`: further settings. `configure`: another configuration file, whose streams are all live
+ * at the end.
+ */
+export const install = async ({ configure = configurationOf, environment = {}, guarded, streams = 3 }: {
   readonly guarded: boolean
   readonly environment?: Readonly<Record<string, string>>
+  readonly configure?: (url: string, broken: string, job: string) => string
+  readonly streams?: number
 }): Promise<Installation> => {
   const directory = mkdtempSync(join(tmpdir(), "rollcall-console-"))
   const sandbox = await startSandbox({ seed: 7, speed: 0, records: 10, integrations: 1 })
@@ -81,7 +86,7 @@ export const install = async ({ environment = {}, guarded }: {
   mkdirSync(join(directory, "node_modules"))
   symlinkSync(effect, join(directory, "node_modules/effect"))
   const [job] = await sandbox.truth("ats.job")
-  const configuration = configurationOf(sandbox.url, broken, (job as { id: string }).id)
+  const configuration = configure(sandbox.url, broken, (job as { id: string }).id)
   writeFileSync(join(directory, "rollcall.config.ts"), configuration)
   const port = await freePort()
   const file = join(directory, "rollcall.db")
@@ -95,8 +100,11 @@ export const install = async ({ environment = {}, guarded }: {
     }, directory)
   let program = start()
   const url = `http://127.0.0.1:${port}`
-  const ask = async <A>(path: string): Promise<A> => {
-    const response = await fetch(`${url}${path}`, guarded ? { headers: { authorization: `Bearer ${token}` } } : {})
+  const ask = async <A>(path: string, body?: object): Promise<A> => {
+    const response = await fetch(`${url}${path}`, {
+      headers: { "content-type": "application/json", ...guarded ? { authorization: `Bearer ${token}` } : {} },
+      ...body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }
+    })
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
     return await response.json() as A
   }
@@ -117,7 +125,7 @@ export const install = async ({ environment = {}, guarded }: {
   const live = async (): Promise<void> => {
     for (;;) {
       const found = await ask<{ streams: { total: number; live: number } }>("/v1/overview").catch(() => null)
-      if (found !== null && found.streams.total === 3 && found.streams.live === 3) break
+      if (found !== null && found.streams.live === streams) break
       if (program.process.exitCode !== null) throw new Error(program.stderr)
       await new Promise((resolve) => setTimeout(resolve, 50))
     }

@@ -1,12 +1,9 @@
 /** Every page of the console in a real browser: accessible, usable without a mouse, in the dark and on a phone, and masked. */
-import { readFileSync } from "node:fs"
-import { createRequire } from "node:module"
 import type { Browser, Page } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { colorRules, violationsIn } from "./Axe.ts"
 import { launch, missing, open } from "./Chromium.ts"
 import { install, type Installation, integration, readToken, token } from "./Installation.ts"
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
 /** The key after `g`, and the page that it opens. */
 const shortcuts = {
@@ -19,30 +16,6 @@ const shortcuts = {
   r: "Processes",
   a: "Audit log",
   o: "Overview"
-}
-
-interface Violation {
-  readonly id: string
-  readonly nodes: ReadonlyArray<{ readonly html: string; readonly failureSummary?: string }>
-}
-
-/** The rules whose result depends on colors. */
-const colorRules = ["color-contrast", "link-in-text-block"]
-
-/** The violations of WCAG 2.2, levels A and AA, and of best practices; if `rules` are given, only of these. */
-const violationsIn = async (page: Page, rules?: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
-  // the script is half a megabyte; a page keeps it until another page is loaded
-  if (await page.evaluate("typeof axe") === "undefined") await page.evaluate(axe)
-  // axe leaves the target size out unless it is selected
-  const options = JSON.stringify(
-    rules === undefined ? { rules: { "target-size": { enabled: true } } } : { runOnly: { type: "rule", values: rules } }
-  )
-  const violations = await page.evaluate(
-    `axe.run(document, ${options}).then(({ violations }) => violations)`
-  ) as ReadonlyArray<Violation>
-  return violations.flatMap(({ id, nodes }) =>
-    nodes.map(({ failureSummary, html }) => `${id}: ${html} ${failureSummary}`)
-  )
 }
 
 describe.skipIf(missing !== null)(`the pages of the console${missing === null ? "" : ` (skipped: ${missing})`}`, () => {

@@ -86,7 +86,7 @@ const Commands = () => {
 const readColumns: ReadonlyArray<Column<AuditedReadsView>> = [
   { title: "Hour (UTC)", cell: ({ hour }) => <At at={hour} /> },
   { title: "Route", kind: "name", cell: ({ route }) => route },
-  { title: "Stream", cell: ({ target }) => target },
+  { title: "Stream", cell: ({ target }) => target.replace(/^\*\//, "all integrations, ").replace(/^\*$/, "all") },
   { title: "Actor", cell: ({ actor }) => actor },
   { title: "Address", cell: ({ address }) => address }
 ]

@@ -151,7 +151,7 @@ export const EventsPage = () => {
       <p class="pages" role="status">
         {status === "searching"
           ? "Searching…"
-          : status === "done"
+          : status === "done" && items.length > 0
           ? `${plural(items.length, "event")}${next === null ? ", back to the oldest that is kept" : ""}`
           : ""}
       </p>

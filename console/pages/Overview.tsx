@@ -22,8 +22,8 @@ const kinds: Readonly<Record<Matter["kind"], string>> = {
   quarantine: "Quarantine"
 }
 
-const scopeOf = ({ integration_count, integrations, stream_count }: Matter): string => {
-  if (integration_count === 0) return "everything"
+const scopeOf = ({ integration_count, integrations, kind, stream_count }: Matter): string => {
+  if (integration_count === 0) return kind === "circuit" ? "all integrations" : "everything"
   const others = integration_count - integrations.length
   const names = `${integrations.join(", ")}${others > 0 ? ` and ${number(others)} more` : ""}`
   return stream_count > 1 ? `${names} (${plural(stream_count, "stream")})` : names
@@ -53,22 +53,33 @@ const MatterRow = ({ matter }: { readonly matter: Matter }) => (
   </li>
 )
 
-const Matters = ({ matters, omitted, streams }: OverviewView) => (
-  <Section
-    id="attention"
-    title={matters.length === 0 ? "Needs attention" : `Needs attention: ${number(matters.length + omitted)}`}
-  >
-    {matters.length === 0
-      ? (
-        <p class="calm">
-          <Badge tone="good">OK</Badge> Nothing waits for you.{" "}
-          {streams.backfilling > 0 ? `${plural(streams.backfilling, "stream")} still backfilling.` : ""}
-        </p>
-      )
-      : <ul class="matters">{matters.map((matter) => <MatterRow key={matter.id} matter={matter} />)}</ul>}
-    {omitted === 0 ? null : <p class="quiet">{number(omitted)} more are not shown.</p>}
-  </Section>
-)
+const Calm = ({ integrations, streams }: OverviewView) =>
+  integrations === 0
+    ? (
+      <p class="notice">
+        Nothing is read: there is no integration. Add one with{" "}
+        <code>rollcall integrations add greenhouse:acme</code>, or in the configuration.
+      </p>
+    )
+    : (
+      <p class="calm">
+        <Badge tone="good">OK</Badge> Nothing waits for you.{" "}
+        {streams.backfilling > 0 ? `${plural(streams.backfilling, "stream")} still backfilling.` : ""}
+      </p>
+    )
+
+const Matters = (state: OverviewView) => {
+  const { matters, omitted } = state
+  const count = matters.length + omitted
+  return (
+    <Section id="attention" title={count === 0 ? "Needs attention" : `Needs attention: ${number(count)}`}>
+      {matters.length === 0
+        ? <Calm {...state} />
+        : <ul class="matters">{matters.map((matter) => <MatterRow key={matter.id} matter={matter} />)}</ul>}
+      {omitted === 0 ? null : <p class="quiet">{number(omitted)} more are not shown.</p>}
+    </Section>
+  )
+}
 
 const steps: Readonly<Record<Step["step"], readonly [name: string, unit: string, waiting: string]>> = {
   source: ["Source", "records read/s", "streams behind"],
@@ -120,9 +131,12 @@ const Numbers = ({ freshness, integrations, records, streams }: OverviewView) =>
     {streams.backfilling > 0 ? `, ${number(streams.backfilling)} backfilling` : ""}
     {streams.blocked > 0 ? `, ${number(streams.blocked)} blocked` : ""}
     {streams.failing > 0 ? `, ${number(streams.failing)} failing` : ""}
-    {streams.paused > 0 ? `, ${number(streams.paused)} paused` : ""} · {plural(records, "record")} · freshness{" "}
-    {seconds(freshness.median_seconds)} median, {seconds(freshness.p95_seconds)} for 95 %,{" "}
-    {seconds(freshness.worst_seconds)} worst
+    {streams.paused > 0 ? `, ${number(streams.paused)} paused` : ""} · {plural(records, "record")}
+    {freshness.worst_seconds === null
+      ? ""
+      : ` · freshness ${seconds(freshness.median_seconds)} median, ${seconds(freshness.p95_seconds)} for 95 %, ${
+        seconds(freshness.worst_seconds)
+      } worst`}
   </p>
 )
 

@@ -8,6 +8,12 @@ import { type Column, Table } from "../parts/Table.tsx"
 const workOf = ({ dispatches, publishes, shards }: ProcessView): string =>
   [`${number(shards)} of 64 shards`, ...publishes ? ["publishes"] : [], ...dispatches ? ["dispatches"] : []].join(", ")
 
+/** Compared with the database, to a tenth of a second. */
+const clockText = (offset: number): string => {
+  const tenths = Math.round(offset * 10)
+  return tenths === 0 ? "exact" : `${Math.abs(tenths / 10)} s ${tenths > 0 ? "ahead" : "behind"}`
+}
+
 const State = ({ process: { problems, state } }: { readonly process: ProcessView }) => (
   <>
     <Badge tone={state === "silent" || problems.length > 0 ? "bad" : "good"}>{state}</Badge>
@@ -29,7 +35,7 @@ const columns: ReadonlyArray<Column<ProcessView>> = [
   {
     title: "Clock",
     kind: "number",
-    cell: ({ clock_offset_seconds: offset }) => offset === null ? "–" : `${offset.toFixed(1)} s ahead`
+    cell: ({ clock_offset_seconds: offset }) => offset === null ? "–" : clockText(offset)
   }
 ]
 

@@ -48,7 +48,8 @@ const RunRows = ({ run }: { readonly run: RunView }) => (
     <tr>
       <th scope="row">{run.kind}{run.pass > 1 ? `, pass ${run.pass}` : ""}</th>
       <td>
-        <Badge tone={runTones[run.outcome]}>{run.outcome}</Badge> {run.times > 1 ? `${number(run.times)} times` : ""}
+        <Badge tone={runTones[run.outcome]}>{run.outcome}</Badge>
+        {run.times > 1 ? `\u00A0${number(run.times)}\u00A0times` : ""}
       </td>
       <td>
         <At at={run.started_at} />
@@ -251,8 +252,15 @@ export const StreamPage = ({ parameters: [integration = "", model = ""] }: {
             <Facts>
               <Fact name="Records">{number(stream.records_live)}</Fact>
               <Fact name="Pending">
-                {Object.entries(stream.pending).map(([status, rows]) => `${number(rows)} ${status}`).join(", ") ||
-                  "none"}
+                {Object.entries(stream.pending).map(([status, rows], index) => (
+                  <Fragment key={status}>
+                    {index === 0 ? "" : ", "}
+                    {status === "held"
+                      ? <a href="/holds">{number(rows)} held</a>
+                      : `${number(rows)} ${status}`}
+                  </Fragment>
+                ))}
+                {Object.keys(stream.pending).length === 0 ? "none" : ""}
               </Fact>
               <Fact name="Quarantine">{number(stream.quarantined)}</Fact>
               <Fact name="Stale records">{number(stream.stale_records)}</Fact>

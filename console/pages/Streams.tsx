@@ -64,9 +64,7 @@ export const StreamTable = ({ rows }: { readonly rows: ReadonlyArray<StreamRow> 
 
 const Shown = ({ after, limit, total }: Readonly<Record<"after" | "limit" | "total", number>>) => (
   <p class="pages" role="status">
-    {total === 0
-      ? "no stream"
-      : `${number(after + 1)} to ${number(Math.min(total, after + limit))} of ${plural(total, "stream")}`}
+    {number(after + 1)} to {number(Math.min(total, after + limit))} of {plural(total, "stream")}
   </p>
 )
 
@@ -86,9 +84,13 @@ export const StreamsPage = () => {
       <Loaded resource={rows}>
         {({ items, next, total }) => (
           <>
-            <Shown after={after} limit={limit} total={total} />
+            {total === 0 ? null : <Shown after={after} limit={limit} total={total} />}
             {items.length === 0
-              ? <Empty>No stream matches. Change the search, or add an integration.</Empty>
+              ? (
+                <Empty>
+                  {parameter("search") + parameter("state") === "" ? "No stream is read." : "No stream matches."}
+                </Empty>
+              )
               : <StreamTable rows={items} />}
             <Pager label="streams" next={next} previous={after <= limit ? "" : String(after - limit)} />
           </>

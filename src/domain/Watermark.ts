@@ -122,6 +122,9 @@ const zoned = (text: string): string => {
 /** Formats a time in ms as RFC 3339 text in UTC. */
 export const formatTime = (millis: number): string => new Date(millis).toISOString()
 
+/** A time in a sentence: `2026-03-01 12:00:00 UTC`. From RFC 3339 text in UTC. */
+export const timeInWords = (time: string): string => `${time.slice(0, 19).replace("T", " ")} UTC`
+
 const instant = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/iu
 
 /**

@@ -113,12 +113,15 @@ const sharedReasons = [
   Unreadable
 ] as const
 
+const withHint = ({ hint, message }: { readonly hint: string; readonly message: string }): string =>
+  `${message} (${hint.replace(/\.$/, "")})`
+
 /** Callers decide by the reason, never by the message. Messages contain no key and no personal data. */
 export class SourceError extends Schema.TaggedError<SourceError>()("SourceError", {
   reason: Schema.Union([Transient, ...sharedReasons])
 }) {
   override get message(): string {
-    return `${this.reason.message} (${this.reason.hint})`
+    return withHint(this.reason)
   }
 }
 
@@ -229,6 +232,6 @@ export class WriteError extends Schema.TaggedError<WriteError>()("WriteError", {
   ])
 }) {
   override get message(): string {
-    return `${this.reason.message} (${this.reason.hint})`
+    return withHint(this.reason)
   }
 }

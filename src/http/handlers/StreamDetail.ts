@@ -2,20 +2,20 @@
 import * as Duration from "effect/Duration"
 import { gapReasons, hasConsistentCounts } from "../../capture/commit/RunHistory.ts"
 import { elapsedText } from "../../domain/ElapsedText.ts"
-import { formatTime } from "../../domain/Watermark.ts"
+import { formatTime, timeInWords } from "../../domain/Watermark.ts"
 import type { BudgetUsage } from "../../source/RequestBudget.ts"
 import type { EndedRun, IdlePolls, Run } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { IdlePollsView, RunView, StreamDetailView, StreamRuns } from "../contract/StreamDetailApi.ts"
+import { causeOf } from "../matters/Matters.ts"
 import type { Condition } from "../matters/StreamConditions.ts"
 
 const count = (number: number, noun: string, several = `${noun}s`): string =>
   `${number} ${number === 1 ? noun : several}`
-const minuteOf = (time: string | null): string =>
-  time === null ? "an unknown time" : `${time.slice(0, 16).replace("T", " ")} UTC`
+const timeOf = (time: string | null): string => time === null ? "an unknown time" : timeInWords(time)
 const asText = (seconds: number): string => elapsedText(Math.max(1, seconds))
 
-const closed = (message: string): string => /[.)!?]$/.test(message) ? message : `${message}.`
+const closed = (message: string): string => /[.!?]$/.test(message) ? message : `${message}.`
 
 /** The page of the API's log, as the end of a sentence about a failure. */
 const logOf = ({ log_url: url }: { readonly log_url?: string }): string =>
@@ -33,15 +33,15 @@ const nextProbe: Readonly<Record<string, string>> = {
 const sentenceOf = ({ state, stream, target }: Condition): string => {
   const { blocked, failing, freshness_seconds: freshness, progress } = stream
   if (blocked !== null) {
-    return `Blocked (${blocked.reason}) since ${minuteOf(blocked.since)}: ${closed(blocked.message)} ${
+    return `Blocked (${blocked.reason}) since ${timeOf(blocked.since)}: ${closed(blocked.message)} ${
       nextProbe[blocked.reason] ?? ""
     }`.trim() + logOf(blocked)
   }
   if (state === "paused") return "Paused by an operator: it is not read until it is resumed."
   if (failing !== null) {
-    return `Failing since ${minuteOf(failing.since)}, ${count(failing.count, "time")} in a row: ${
-      closed(failing.message)
-    } Rollcall tries again by itself.${logOf(failing)}`
+    return `Failing since ${timeOf(failing.since)}, ${count(failing.count, "time")} in a row: ${
+      closed(causeOf({ message: failing.message }))
+    }${/automatically/.test(failing.message) ? "" : " Rollcall tries again by itself."}${logOf(failing)}`
   }
   if (stream.phase === "starting") return "Waiting for the first response of the API."
   if (stream.phase === "backfilling") {

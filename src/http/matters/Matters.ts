@@ -33,7 +33,7 @@
  * | plugin_off | a plugin | watch | switch it on | |
  * | left_over | a plugin | watch | configure it again | |
  * | not_running | a plugin in integrations | act if it is not configured or the API refuses it, otherwise watch | its reason says it | RollcallPluginUnconfigured |
- * | circuit | a handler | act | repair what it calls | RollcallHandlerCircuitOpen |
+ * | circuit | a handler with open deliveries | act | repair what it calls | RollcallHandlerCircuitOpen |
  * | dead_letters | a handler | act | send them again, resolve or discard them | RollcallDeadLetters |
  * | waiting | a handler | watch | none: they are tried again | RollcallDeliveriesLate |
  * | starting | streams | watch | wait for the API | |
@@ -47,7 +47,7 @@
  * 2. All streams with the same reason why they are not read are one matter, across integrations
  */
 import type { PluginIntegration, PluginView } from "../../delivery/admin/PluginAdmin.ts"
-import { formatTime } from "../../domain/Watermark.ts"
+import { formatTime, timeInWords } from "../../domain/Watermark.ts"
 import type { FleetProcess } from "../../store/Processes.ts"
 import type { Outage } from "../../store/Store.ts"
 import type { HoldView } from "../contract/HoldApi.ts"
@@ -198,20 +198,29 @@ export const isOutage = (unread: number, expected: number): boolean => unread > 
 const lastReadOf = ({ since, stream: { last_poll_at, last_sweep_at } }: Condition): string | null =>
   [last_poll_at, last_sweep_at].flatMap((time) => time ?? []).toSorted().at(-1) ?? since
 
+/** Streams that were read until so long before an outage began are part of it, in ms; earlier ones had a cause of their own. */
+const outageSpan = 600_000
+
+/**
+ * The outage began when the last stream was read, or, if some are still read, when one stream made it more than half. Its cause is the one of
+ * most streams that stopped then: others may have been blocked for days.
+ */
 const outageMatters = (streams: ReadonlyArray<Condition>): ReadonlyArray<Matter> => {
   const unread = streams.filter(({ state }) => state === "blocked" || state === "failing")
   const expected = streams.filter(({ state }) => state !== "paused").length
-  const [most, ...others] = byCause(unread).toSorted(([, one], [, other]) => other.length - one.length)
-  if (most === undefined || !isOutage(unread.length, expected)) return []
-  const [cause, some] = most
+  if (!isOutage(unread.length, expected)) return []
   // a stream that was added during the outage was never read
-  const read = unread.filter(({ stream }) => stream.phase !== "starting")
-  const since = unread.length === expected && read.length > 0
-    ? read.flatMap((one) => lastReadOf(one) ?? []).toSorted().at(-1) ?? null
-    : sinceOf(unread)
-  const message = others.length === 0
-    ? cause
-    : `${cause}; this is the cause of ${some.length} of these streams`
+  const known = unread.filter(({ stream }) => stream.phase !== "starting")
+  const isWhole = unread.length === expected && known.length > 0
+  const stopOf = (one: Condition): string | null => isWhole ? lastReadOf(one) : one.since
+  const stops = (isWhole ? known : unread).flatMap((one) => stopOf(one) ?? []).toSorted()
+  const since = (isWhole ? undefined : stops[Math.floor(expected / 2)]) ?? stops.at(-1) ?? null
+  const earliestStop = since === null ? 0 : Date.parse(since) - outageSpan
+  const part = unread.filter((one) => Date.parse(stopOf(one) ?? since ?? "") >= earliestStop)
+  const [most] = byCause(part).toSorted(([, one], [, other]) => other.length - one.length)
+  const cause = most?.[0] ?? ""
+  const count = unread.filter((one) => causeOf(one) === cause).length
+  const message = count === unread.length ? cause : `${cause}; this is the cause of ${count} of these streams`
   return [{ cause: "unread", severity: "act", since, unread: unread.length, expected, message }]
 }
 
@@ -244,7 +253,9 @@ const pluginMatters = (
     const first = oldest.find((one) => one.plugin === plugin && one.handler === handler) ?? null
     const of = { plugin, handler }
     return [
-      ...circuit === null ? [] : [{ cause: "circuit", severity: "act", since: oldest_at, ...of, ...circuit } as const],
+      ...circuit === null || oldest_at === null
+        ? []
+        : [{ cause: "circuit", severity: "act", since: oldest_at, ...of, ...circuit } as const],
       ...dead === 0 ? [] : [
         {
           cause: "dead_letters",
@@ -315,7 +326,7 @@ export const headlineOf = (matters: ReadonlyArray<Matter>): Headline | null => {
     if (matter.cause === "unread") {
       const { expected, message, unread } = matter
       const what = unread === expected ? "Nothing has been read" : "Most streams have not been read"
-      const when = since === null ? "" : ` since ${since.slice(0, 16).replace("T", " ")} UTC`
+      const when = since === null ? "" : ` since ${timeInWords(since)}`
       return { title: `${what}${when} (${unread} of ${expected} streams)`, cause: message, since }
     }
   }

@@ -131,7 +131,7 @@ describe("what needs attention", () => {
     ])
   })
 
-  it("is a plugin that does not run, a circuit that is open, and writes that an operator has stopped", () => {
+  it("is a plugin that does not run, an open circuit for which deliveries wait, and writes that an operator has stopped", () => {
     const some: Installation["plugins"] = {
       ...plugins,
       writes: "stopped",
@@ -150,6 +150,17 @@ describe("what needs attention", () => {
           dead: 0,
           oldest_at: at(5),
           circuit_open: { until: at(-1), failures: 12 }
+        }, {
+          handler: "no delivery is open",
+          trigger: { kind: "event", of: "ats.tag.deleted" },
+          position: null,
+          lag_events: 0,
+          running: 0,
+          waiting: 0,
+          due: 0,
+          dead: 0,
+          oldest_at: null,
+          circuit_open: { until: at(20), failures: 10 }
         }],
         integrations: [
           { integration: "a:1", state: "unconfigured", reason: "URL is not set" },
@@ -186,21 +197,30 @@ describe("the headline", () => {
     assert.deepStrictEqual(
       of(opened("a:1", 9), failing("b:1", "no answer", 5), neverRead, row("d:1", { paused: true })),
       {
-        title: "Nothing has been read since 2026-03-01 11:55 UTC (3 of 3 streams)",
+        title: "Nothing has been read since 2026-03-01 11:55:00 UTC (3 of 3 streams)",
         cause: "no answer",
         since: at(5)
       }
     )
   })
 
-  it("says which cause most of the streams have, and since when the first of them is not read", () => {
+  it("says since when most streams are not read, and the cause that made them most", () => {
     assert.deepStrictEqual(
       of(failing("a:1", "no answer", 5), failing("b:1", "no answer", 4), blocked("c:1", "key", 90), row("d:1")),
       {
-        title: "Most streams have not been read since 2026-03-01 10:30 UTC (3 of 4 streams)",
+        title: "Most streams have not been read since 2026-03-01 11:56:00 UTC (3 of 4 streams)",
         cause: "no answer; this is the cause of 2 of these streams",
-        since: at(90)
+        since: at(4)
       }
     )
+  })
+
+  it("names the cause of the streams that were read last, even if as many, or more, have been blocked for longer", () => {
+    const long = ["b:1", "c:1", "d:1"].map((name) => blocked(name, "key", 90))
+    assert.deepStrictEqual(of(failing("a:1", "no answer", 5), failing("e:1", "no answer", 7), ...long), {
+      title: "Nothing has been read since 2026-03-01 11:55:00 UTC (5 of 5 streams)",
+      cause: "no answer; this is the cause of 2 of these streams",
+      since: at(5)
+    })
   })
 })

@@ -3,7 +3,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { createHash } from "node:crypto"
 
 const style = `
-  :root { color-scheme: light dark }
+  :root { color-scheme: light dark; background: light-dark(#f7f8fa, #14171c) }
   body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
   button, input { font: inherit; padding: .4rem .8rem; border: 1px solid #8888; border-radius: .4rem }
   button { cursor: pointer }

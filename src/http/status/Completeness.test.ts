@@ -35,7 +35,7 @@ describe("why complete_to is behind", () => {
     assert.strictEqual(
       completenessText({ ...live, overlap: 346 * minute }),
       "does not move, because the API showed a change so late that polls now read back 5 h 46 min; it moves again when the second poll " +
-        "after 2026-03-01 17:40Z is complete"
+        "after 2026-03-01 17:40:00 UTC is complete"
     )
   })
 

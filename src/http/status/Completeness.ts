@@ -1,6 +1,6 @@
 /** Why the `complete_to` of a stream is behind, and when it moves, as text. Pure. */
 import { elapsedText } from "../../domain/ElapsedText.ts"
-import { completeTo, formatTime, movesAfter } from "../../domain/Watermark.ts"
+import { completeTo, formatTime, movesAfter, timeInWords } from "../../domain/Watermark.ts"
 import type { StreamState } from "../../store/State.ts"
 
 /** Null if the stream has no `complete_to`. Times by the server's clock. */
@@ -13,7 +13,6 @@ export const completenessText = (state: StreamState): string | null => {
       "API shows late"
   }
   if (until <= (state.watermark ?? 0)) return "does not move until the next poll is complete"
-  const time = formatTime(until).slice(0, 16).replace("T", " ")
   return `does not move, because the API showed a change so late that polls now read back ${overlap}; it moves again when the second ` +
-    `poll after ${time}Z is complete`
+    `poll after ${timeInWords(formatTime(until))} is complete`
 }

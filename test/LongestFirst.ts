@@ -23,6 +23,7 @@ export const longest: ReadonlyArray<string> = [
   "test/integration/publish/Relay.test.ts",
   "test/integration/publish/Loss.test.ts",
   "test/integration/package/Package.long.test.ts",
+  "test/integration/site/Site.long.test.ts",
   // not at the start, when the types are checked too: it limits the time of answers
   "test/integration/postgres/Outage.test.ts",
   "test/fault/kill/StepKafka.long.test.ts",

@@ -32,7 +32,7 @@ import { store } from "./StoreCommand.ts"
 import { streams } from "./StreamsCommand.ts"
 import { tail } from "./TailCommand.ts"
 
-const commands = Command.make("rollcall").pipe(
+export const commands = Command.make("rollcall").pipe(
   Command.withDescription(
     "A change feed for HR, recruiting, assessment and learning APIs that can only be polled.\n" +
       "Exit codes: 0 success, an end by a signal, or a closed pipe; 1 the command failed, was refused or found something wrong; 2 wrong usage; 3 another process works on the SQLite store"

@@ -23,7 +23,7 @@ const differing = [/https?:\/\/\S*[^\s:.,;)]/g, /\S+@\S+/g, /(?=[\w:.+-]*\d)[\w:
 export const causeOf = (message: string): string =>
   differing.reduce((text, pattern) => text.replaceAll(pattern, "…"), splitLog(message).text)
 
-const remedies: Readonly<Record<string, string>> = {
+export const remedies: Readonly<Record<string, string>> = {
   Transient:
     "The API or a receiver did not answer for longer than the handler retries. When it is back, send them again.",
   TimedOut:

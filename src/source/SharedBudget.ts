@@ -51,7 +51,7 @@ const returnTimeout = "1 second"
 
 const slotsGauge = Metric.gauge("rollcall_api_slots", {
   description:
-    "Requests to the unified API that this process may have in flight; all processes together have the concurrency of each account"
+    "With PostgreSQL: requests to the unified API that this process may have in flight; all processes together have at most the concurrency of each account"
 })
 
 /** An integration may use half of the slots, so n requests of one integration need 2n - 1 slots (see `RequestScheduler`). */

@@ -21,6 +21,7 @@ const searched = [
   "deploy",
   "docs",
   "examples",
+  "site/AddedPages.ts",
   "site/reference",
   "README.md",
   "CHANGELOG.md",

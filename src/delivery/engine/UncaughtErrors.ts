@@ -41,8 +41,8 @@ const how: Readonly<Record<UncaughtKind, string>> = {
 }
 
 const uncaught = Metric.counter("rollcall_handler_uncaught_errors_total", {
-  description: "Errors of handlers that no code awaited or caught, by kind: rejection, exception, exit; and by whether "
-    + "their attempt had ended",
+  description: "Errors of handlers that no code awaited or caught, by kind (rejection, exception, exit) and by "
+    + "ended: whether their attempt had ended",
   incremental: true
 })
 

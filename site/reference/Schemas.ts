@@ -1,5 +1,6 @@
 /** The pages of the operating API and of the published data, from the documents that a process serves at `/openapi.json` and `/schemas`. */
 import * as OpenApi from "effect/http-api/OpenApi"
+import { builtInModels } from "../../src/domain/BuiltInModels.ts"
 import { remedies } from "../../src/domain/FailureCause.ts"
 import { Api } from "../../src/http/contract/Api.ts"
 import { publishedSchemas } from "../../src/publish/SchemaDocuments.ts"
@@ -116,7 +117,7 @@ export const httpPage = (): string => {
 export const schemasPage = (): string =>
   [
     "# Schemas\n",
-    ...publishedSchemas.map(({ document, name }) => {
+    ...publishedSchemas(builtInModels).map(({ document, name }) => {
       const schema = document() as Schema
       return `## ${name}\n\n${schema.description ?? ""}\n\n${propertyTable(schema)}`
     })

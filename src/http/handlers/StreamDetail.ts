@@ -7,7 +7,6 @@ import type { BudgetUsage } from "../../source/RequestBudget.ts"
 import type { EndedRun, IdlePolls, Run } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { IdlePollsView, RunView, StreamDetailView, StreamRuns } from "../contract/StreamDetailApi.ts"
-import { causeOf } from "../matters/Matters.ts"
 import type { Condition } from "../matters/StreamConditions.ts"
 
 const count = (number: number, noun: string, several = `${noun}s`): string =>
@@ -30,7 +29,7 @@ const nextProbe: Readonly<Record<string, string>> = {
   unreadable: "Rollcall tries again every 15 minutes; report it to the provider of the API. No change is lost."
 }
 
-const sentenceOf = ({ state, stream, target }: Condition): string => {
+const sentenceOf = ({ cause, state, stream, target }: Condition): string => {
   const { blocked, failing, freshness_seconds: freshness, progress } = stream
   if (blocked !== null) {
     return `Blocked (${blocked.reason}) since ${timeOf(blocked.since)}: ${closed(blocked.message)} ${
@@ -40,7 +39,7 @@ const sentenceOf = ({ state, stream, target }: Condition): string => {
   if (state === "paused") return "Paused by an operator: it is not read until it is resumed."
   if (failing !== null) {
     return `Failing since ${timeOf(failing.since)}, ${count(failing.count, "time")} in a row: ${
-      closed(causeOf({ message: failing.message }))
+      closed(cause)
     }${/automatically/.test(failing.message) ? "" : " Rollcall tries again by itself."}${logOf(failing)}`
   }
   if (stream.phase === "starting") return "Waiting for the first response of the API."

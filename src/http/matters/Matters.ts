@@ -219,7 +219,7 @@ const outageMatters = (streams: ReadonlyArray<Condition>): ReadonlyArray<Matter>
   const part = unread.filter((one) => Date.parse(stopOf(one) ?? since ?? "") >= earliestStop)
   const [most] = byCause(part).toSorted(([, one], [, other]) => other.length - one.length)
   const cause = most?.[0] ?? ""
-  const count = unread.filter((one) => causeOf(one) === cause).length
+  const count = unread.filter((one) => one.cause === cause).length
   const message = count === unread.length ? cause : `${cause}; this is the cause of ${count} of these streams`
   return [{ cause: "unread", severity: "act", since, unread: unread.length, expected, message }]
 }

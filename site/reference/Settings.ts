@@ -6,6 +6,7 @@ import { check } from "../../src/config/Config.ts"
 import { ConfigValue } from "../../src/config/ConfigValue.ts"
 import type { RawConfig } from "../../src/config/RawConfig.ts"
 import { isSecretVariable, type Variable, variableDefinitions, variableNames } from "../../src/config/Variables.ts"
+import { modelNames } from "../../src/domain/BuiltInModels.ts"
 import { read, table } from "./Markdown.ts"
 
 interface Property {
@@ -31,6 +32,8 @@ const sections: ReadonlyArray<readonly [type: string, path: string, title: strin
 
 const joined = (path: string, name: string): string => path === "" ? name : `${path}.${name}`
 
+const oneLine = (comment: string): string => comment.replaceAll(/\s*\n\s*\*?\s*/g, " ").trim()
+
 /** The properties of an interface, with those of objects inside it. */
 const propertiesIn = (source: string, path: string): ReadonlyArray<Property> => {
   const found: Array<Property> = []
@@ -41,7 +44,7 @@ const propertiesIn = (source: string, path: string): ReadonlyArray<Property> => 
       /\/\*\*([^]*?)\*\/|^ +readonly (\w+)\??: (.*)$|^ *(\})/gm
     )
   ) {
-    if (text !== undefined) comment = text.replaceAll(/\s*\n\s*\*?\s*/g, " ").trim()
+    if (text !== undefined) comment = oneLine(text)
     else if (end !== undefined) {
       if (inside.length > 1) inside.pop()
     } else if (name !== undefined && type !== undefined) {
@@ -56,12 +59,16 @@ const propertiesIn = (source: string, path: string): ReadonlyArray<Property> => 
 
 const configFile = read("src/config/ConfigFile.ts")
 
-const sourceOf = (type: string): string =>
-  new RegExp(String.raw`^export (?:interface ${type} \{|type ${type} =)\n([^]*?)\n(?:\}|\n)`, "m").exec(configFile)
-    ?.[1] ?? ""
+/** The comment of an interface and its properties. */
+const sourceOf = (type: string): readonly [comment: string, body: string] => {
+  const form = String
+    .raw`(?:\/\*\*((?:(?!\*\/)[^])*)\*\/\n)?export (?:interface ${type} \{|type ${type} =)\n([^]*?)\n(?:\}|\n)`
+  const [, comment = "", body = ""] = new RegExp(form).exec(configFile) ?? []
+  return [oneLine(comment), body]
+}
 
 export const properties: ReadonlyMap<string, ReadonlyArray<Property>> = new Map(
-  sections.map(([type, path]) => [type, propertiesIn(sourceOf(type), path)])
+  sections.map(([type, path]) => [type, propertiesIn(sourceOf(type)[1], path)])
 )
 
 /** Variables that the code reads apart from the properties that they set. */
@@ -147,19 +154,21 @@ const variableRows = (used: ReadonlySet<Variable>) => {
 
 export const settingsPage = (): string => {
   const variables = readProperties()
-  const tables = sections.map(([type, , title]) =>
-    `## ${title}\n\n${
-      table(["property, variable", "meaning", "default"], rowsOf(properties.get(type) ?? [], variables))
-    }`
-  )
+  const shown = sections.map(([type, , title]) => {
+    const [comment] = sourceOf(type)
+    const models = modelNames.map((name) => marked(name, false)).join(", ")
+    const intro = type === "IntegrationConfig" ? `${comment} The models are ${models}.` : comment
+    const rows = rowsOf(properties.get(type) ?? [], variables)
+    return [`## ${title}`, ...intro === "" ? [] : [intro], table(["property, variable", "meaning", "default"], rows)]
+      .join("\n\n")
+  })
   const alone = variableRows(new Set([...variables.values()].flat()))
   return `# Settings
 
 Every property of \`rollcall.config.ts\`, and the environment variable that takes precedence over it. [Configuration](../configuration.md) says how to
-use them. A variable of an account sets the account \`default\`. A list in a variable
-is separated by commas. For a secret, \`<variable>_FILE\` can name a file instead.
+use them. A list in a variable is separated by commas. For a secret, \`<variable>_FILE\` can name a file instead.
 
-${tables.join("\n")}
+${shown.join("\n")}
 ## Variables without a property
 
 [Proxies](../configuration.md#proxies) and the [export over OTLP](../configuration.md#traces-and-metrics-over-otlp) have variables only, which other programs read too. A variable

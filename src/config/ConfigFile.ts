@@ -21,6 +21,7 @@ export const isSecret = (value: unknown): value is Secret =>
   typeof value === "object" && value !== null && "secret" in value && typeof value.secret === "string" &&
   Object.keys(value).length === 1
 
+/** A base address of the API and its key. The variables set the account `default`. */
 export interface AccountConfig {
   /** Required. The API's base address, which ends in `/v1`. */
   readonly url: string
@@ -44,6 +45,7 @@ export interface AccountConfig {
   readonly proxy?: string | Secret
 }
 
+/** A connected system. The variables apply to all integrations. */
 export interface IntegrationConfig {
   /** Required. `<tool>:<identifier>`, such as `greenhouse:acme`. */
   readonly id: string
@@ -149,7 +151,7 @@ export type KafkaLogin =
     readonly scope?: string
   }
 
-/** Changes of a stream that are held until an operator decides; see docs/guard.md. A share is one of its live records, 0 to 1. */
+/** The numbers of changes above which a stream's changes are held. Shares are fractions of its live records, 0 to 1. */
 export interface GuardConfig {
   /** Deletes, and restores, of this period are counted together. Default: `24 hours`. */
   readonly window?: DurationText

@@ -1,7 +1,7 @@
 /**
  * Assessment and background-check packages, which are always read and replaced as one full list.
  *
- * Source: docs/contract.md, "Assessment packages".
+ * Source: docs/contract.md, "HRIS", "Other reads" and "Writes".
  */
 import * as Schema from "effect/Schema"
 import { oneOf, openEnum, text, timestamp } from "./Fields.ts"

@@ -1,7 +1,7 @@
 /**
  * Files: uploads as base64 inside JSON, and the attachments of an application.
  *
- * Source: docs/contract.md, "Attachments and documents".
+ * Source: docs/contract.md, "Other reads" and "Writes".
  *
  * Gotchas
  * - The limit applies to the whole body, and base64 makes a file a third larger: a file of up to about 24 MiB fits.

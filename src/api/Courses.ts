@@ -1,7 +1,7 @@
 /**
  * Courses of a learning management system. The API has no list of courses; it returns a course when it is deactivated.
  *
- * Source: docs/contract.md, "Courses".
+ * Source: docs/contract.md, "LMS" and "Writes".
  */
 import * as Schema from "effect/Schema"
 import {

@@ -1,7 +1,7 @@
 /**
  * The form with which an integration creates employees: its recursive field definitions, and the answers to it.
  *
- * Source: docs/contract.md, "Employee form".
+ * Source: docs/contract.md, "HRIS", "Other reads" and "Writes".
  *
  * Gotchas
  * - A field of an unknown type becomes an `OtherField`: check `isKnownField` before `switch (field.type)`.

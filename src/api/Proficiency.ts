@@ -1,7 +1,7 @@
 /**
  * Skill proficiency: scales, ratings of employees, expectations of staffing entities, and the check against a scale.
  *
- * Source: docs/contract.md, "Skills".
+ * Source: docs/contract.md, "HRIS" and "Writes".
  *
  * Gotchas
  * - Responses contain a proficiency as an object, requests as a bare number or option id; both forms are accepted.

@@ -1,7 +1,7 @@
 /**
  * The tool catalog: the third-party systems, and how much of each one the API covers.
  *
- * Source: docs/contract.md, "Tools".
+ * Source: docs/contract.md, "HRIS" and "Other reads".
  *
  * Gotchas
  * - The catalog belongs to the account, not to an integration: it is requested without the integration header.

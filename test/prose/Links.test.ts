@@ -77,4 +77,19 @@ describe("documentation", () => {
     )
     assert.deepStrictEqual(missing, [])
   })
+
+  it("has every heading that a comment names as the source of its code", () => {
+    const missing = ["src/api", "src/sandbox"].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+        .filter((name) => name.endsWith(".ts"))
+        .flatMap((name) => {
+          const [, page = "", named = ""] =
+            /^ \* Source: (docs\/[\w-]+\.md), (.*)$/m.exec(readFileSync(join(root, folder, name), "utf8")) ?? []
+          return [...named.matchAll(/"([^"]+)"/g)]
+            .filter(([, heading]) => !readFileSync(join(root, page), "utf8").includes(`# ${heading}\n`))
+            .map(([, heading]) => `${folder}/${name}: ${heading}`)
+        })
+    )
+    assert.deepStrictEqual(missing, [])
+  })
 })

@@ -189,7 +189,9 @@ const parsePlugins = (list: ConfigValue): ReadonlyArray<Plugin<unknown>> => {
     if (!isPlugin(plugin)) {
       item.fault(
         "is not a plugin",
-        "List the result of `Plugin.make(…)`; if it is a function that makes a plugin, call it"
+        typeof plugin === "object" && plugin !== null && "default" in plugin && isPlugin(plugin.default)
+          ? "It is a module: import its default export, without `* as`"
+          : "List the result of `Plugin.make(…)`; if it is a function that makes a plugin, call it"
       )
       return []
     }

@@ -227,6 +227,7 @@ describe("Config from a file", () => {
     ["guard.share", { guard: { share: 20 } }, /out of range/, /from 0 to 1/],
     ["guard.count", { guard: { count: "many" } }, /a string/, /at least 1/],
     ["plugins[0]", { plugins: [{}] }, /not a plugin/, /Plugin\.make/],
+    ["plugins[0]", { plugins: [{ default: quiet }] }, /not a plugin/, /import its default export/],
     ["plugins[0]", { plugins: [Plugin.make("idle")] }, /has no handler/, /\.on/],
     ["plugins[1]", { plugins: [quiet, quiet] }, /"quiet" is listed twice/, /Rename/],
     ["store", { store: "postgres://u:pl4in-s3cret@h/d" }, /contains a password/, /secret\("DATABASE_URL"\)/],

@@ -126,6 +126,23 @@ const loadSecret = Effect.fnUntraced(function*(name: string) {
 
 export const defaultFile = "rollcall.config.ts"
 
+/**
+ * Where loading failed: `rollcall.config.ts:3`. The stack of a syntax error starts with the file name and the line; that of another error
+ * has the calls, of which those of packages do not count.
+ */
+const lineOf = (cause: unknown): string | undefined => {
+  if (!(cause instanceof Error)) return undefined
+  const { stack = "" } = cause
+  if (cause instanceof SyntaxError) return /^[^\n]*?([^/\\\n]+:\d+)\n/.exec(stack)?.[1]
+  const call = stack.split("\n").find((line) => line.includes("file://") && !line.includes("/node_modules/"))
+  return /([^/\\]+:\d+):\d+\)?$/.exec(call ?? "")?.[1]
+}
+
+/** Whether an import names a file or a package that does not exist. */
+const isUnresolved = (cause: unknown): boolean =>
+  cause instanceof Error && "code" in cause &&
+  (cause.code === "ERR_MODULE_NOT_FOUND" || cause.code === "ERR_UNSUPPORTED_DIR_IMPORT")
+
 const loadFile = Effect.fnUntraced(function*(requested: Option.Option<string>) {
   const name = Option.getOrElse(requested, () => defaultFile)
   const path = resolve(name)
@@ -144,13 +161,12 @@ const loadFile = Effect.fnUntraced(function*(requested: Option.Option<string>) {
     const [firstLine = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n", 1)
     // the message may quote a secret that was written into the file without quotes
     const reason = withoutSecrets(firstLine, (token) => isPath(token.replace(/^file:\/\/|[,:]$/g, "")))
-    // the stack of a syntax error starts with the file name and the line
-    const [line] = cause instanceof SyntaxError
-      ? /^[^\n]*?([^/\\\n]+:\d+)\n/.exec(cause.stack ?? "")?.slice(1) ?? []
-      : []
+    const line = lineOf(cause)
     return failed(
       `cannot be loaded: ${reason}${line === undefined ? "" : `, at ${line}`}`,
-      "Correct the file; Node.js strips its types and runs it without a build"
+      isUnresolved(cause)
+        ? "Correct the import: the path of a file has its ending, such as ./plugins/my-plugin/plugin.ts, and a package is installed"
+        : "Correct the file; Node.js strips its types and runs it without a build"
     )
   }
   const value: unknown = module.success.default

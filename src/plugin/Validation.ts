@@ -38,7 +38,7 @@ const triggerNamesOf = ({ transitions }: RecordEntry): ReadonlyArray<string> => 
 const { entries } = builtInModels
 const triggers = entries.flatMap((entry) => triggerNamesOf(entry).map((step) => `${entry.model}.${step}`))
 
-const triggerIssues = (where: string, trigger: unknown): ReadonlyArray<PluginIssue> => {
+export const triggerIssues = (where: string, trigger: unknown): ReadonlyArray<PluginIssue> => {
   if (triggers.includes(trigger as string)) return []
   const entry = entries.find(({ model }) => typeof trigger === "string" && trigger.startsWith(`${model}.`))
   const known = entry === undefined

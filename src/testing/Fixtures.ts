@@ -22,6 +22,18 @@ import { defaultProcessing } from "../domain/Processing.ts"
 import { transitionsOf } from "../domain/Transition.ts"
 import type { AnyEvent, Cause, EventOf, ModelOf, RecordOf, Trigger } from "../plugin/Event.ts"
 import { eventFor, type PublishedEvent, unfiltered } from "../plugin/EventMatching.ts"
+import {
+  anything,
+  type Checks,
+  count,
+  flag,
+  issuesIn,
+  name,
+  object,
+  oneOf,
+  type PluginIssue
+} from "../plugin/PropertyChecks.ts"
+import { triggerIssues } from "../plugin/Validation.ts"
 
 /** The integration of all events and records whose integration the test does not set. */
 export const integration = "sandbox:test"
@@ -58,13 +70,25 @@ type Loose = EventOverrides & { readonly before?: object | null; readonly after?
 
 const start = new Date("2026-01-01T00:00:00.000Z")
 
-const entryOfTrigger = (trigger: string): RecordEntry => {
-  const entry = builtInModels.entryOf(trigger.slice(0, trigger.lastIndexOf(".")))
-  if (entry === undefined) {
-    throw new Error(`"${trigger}" is not a trigger: write <model>.<kind> or <model>.<transition>`)
-  }
-  return entry
+/** Reports mistakes that the compiler finds, because a test runner runs tests without compiling them. */
+export const refuse = (issues: ReadonlyArray<PluginIssue>): void => {
+  if (issues.length > 0) throw new Error(issues.map(({ hint, message }) => `${message}. ${hint}.`).join("\n"))
 }
+
+const eventProperties: Checks = {
+  before: anything,
+  after: object,
+  integration: name,
+  origin: anything,
+  version: count,
+  reason: anything,
+  restored: flag,
+  detectedAt: anything,
+  cause: anything
+}
+
+const entryOfTrigger = (trigger: string): RecordEntry =>
+  recordEntryOf(builtInModels, trigger.slice(0, trigger.lastIndexOf(".")) as Model)
 
 const isKind = (name: string): name is Kind => ["created", "updated", "deleted"].includes(name)
 
@@ -181,6 +205,10 @@ export const toLogEntry = (event: AnyEvent, position: number): LogEntry => {
  * enough: `outcome` goes from null to `HIRED`.
  */
 export const event = <const T extends Trigger>(trigger: T, fixture: EventFixture<T>): EventOf<T> => {
+  refuse([
+    ...triggerIssues("Testing.event", trigger),
+    ...issuesIn("Testing.event", "the second argument", fixture, eventProperties)
+  ])
   const published = buildEvent(trigger, fixture)
   if (published.kind === "updated" && published.changes.length === 0) {
     throw new Error(`an update must change something: "before" and "after" of ${trigger} are equal`)
@@ -207,8 +235,7 @@ export const record = <const M extends Model>(
   model: M,
   content: RecordFields<M>,
   where: string = integration
-): RecordFixture => ({
-  integration: where,
-  model,
-  content: { id: `${model.split(".")[1]}-1`, ...json(content) }
-})
+): RecordFixture => {
+  refuse(issuesIn("Testing.record", "", { model }, { model: oneOf(builtInModels.names) }))
+  return { integration: where, model, content: { id: `${model.split(".")[1]}-1`, ...json(content) } }
+}

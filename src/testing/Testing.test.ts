@@ -371,10 +371,32 @@ describe("rollcall/testing", () => {
     const misspelled = { faults: [{ on: "addTags", fail: "Transient" }] } as unknown as Testing.Setup
     assert.throws(
       () => Testing.make(welcome, misspelled),
-      `"addTags" is not a call that can fail: did you mean "addTag"?`
+      /faults\[0\]\.on "addTags" is not known\. Did you mean "addTag"\?/
     )
     for (const value of [undefined, null, {}, () => welcome]) {
       assert.throws(() => Testing.make(value as unknown as typeof welcome), /this is not a plugin: pass the result of/)
+    }
+  })
+
+  it("refuses what the compiler refuses, with the name that was meant, because test runners do not compile", () => {
+    const loose = (value: unknown) => value as never
+    for (
+      const [use, message] of [
+        [
+          () => Testing.event(loose("ats.application.hird"), loose({})),
+          'Testing.event: "ats.application.hird" is not a trigger. Did you mean "ats.application.hired"? The triggers of'
+        ],
+        [() => Testing.event("ats.tag.created", loose({ afte: {} })), 'afte is not known. Did you mean "after"?'],
+        [() => Testing.event("ats.tag.created", loose(undefined)), "the second argument must be an object"],
+        [() => Testing.record(loose("hris.skil"), loose({})), '"hris.skil" is not known. Did you mean "hris.skill"?'],
+        [() => Testing.make(welcome, loose({ https: [] })), 'https is not known. Did you mean "http"?'],
+        [
+          () => Testing.make(welcome, loose({ faults: [{ on: "addTag", fail: "RateLimit" }] })),
+          'faults[0].fail "RateLimit" is not known. Did you mean "RateLimited"?'
+        ]
+      ] as const
+    ) {
+      assert.throws(use, message)
     }
   })
 

@@ -11,9 +11,10 @@ import * as Effect from "effect/Effect"
 import { readNames } from "../api/Reads.ts"
 import { writeNames } from "../api/Writes.ts"
 import type { BuiltInModel } from "../domain/BuiltInModels.ts"
-import { closestName } from "../domain/ClosestName.ts"
 import type { AnyEvent, RecordOf } from "../plugin/Event.ts"
+import { BlockReason, isHandlerError, Refusal } from "../plugin/Failure.ts"
 import { isPlugin, type Plugin } from "../plugin/Plugin.ts"
+import { anything, type Checks, count, issuesIn, list, name, object, oneOf } from "../plugin/PropertyChecks.ts"
 import * as DeliveryLoop from "./DeliveryLoop.ts"
 import * as Fixtures from "./Fixtures.ts"
 import type { Request } from "./Http.ts"
@@ -104,23 +105,41 @@ const maxCrashPoints = 10_000
 /** The calls of which a test can set a fault. */
 const calls: ReadonlyArray<string> = [...writeNames, ...readNames, "live"]
 
-/** Reports mistakes that the compiler finds, because a test runner runs tests without compiling them. */
-const check = (plugin: unknown, { faults = [] }: Setup): void => {
+/** The failures that a fault can name; it can also be one of the four kinds itself. */
+const failures = [
+  ...Refusal.literals,
+  ...BlockReason.literals,
+  "Transient",
+  "RateLimited",
+  "response lost",
+  "request lost"
+]
+
+const setupProperties: Checks = { records: list(object), reads: object, faults: list(object), http: anything }
+const faultProperties: Checks = {
+  on: oneOf(calls),
+  fail: (value) => isHandlerError(value) ? null : oneOf(failures)(value),
+  integration: name,
+  times: count,
+  after: anything
+}
+
+const check = (plugin: unknown, setup: Setup): void => {
   if (!isPlugin(plugin)) {
     throw new Error("this is not a plugin: pass the result of `Plugin.make(…)`; if it is a function, call it")
-  }
-  if (plugin.issues.length > 0) {
-    throw new Error(plugin.issues.map(({ hint, message }) => `${message}. ${hint}.`).join("\n"))
   }
   if (plugin.handlers.length === 0) {
     throw new Error(
       `plugin "${plugin.name}" has no handler: \`.on\`, \`.batch\` and \`.every\` return a new plugin, so export what they return`
     )
   }
-  const unknown = faults.find(({ on }) => !calls.includes(on))?.on
-  if (unknown !== undefined) {
-    throw new Error(`"${unknown}" is not a call that can fail: did you mean "${closestName(unknown, calls)}"?`)
-  }
+  Fixtures.refuse([
+    ...plugin.issues,
+    ...issuesIn("Testing.make", "the second argument", setup, setupProperties),
+    ...(setup.faults ?? []).flatMap((fault, at) =>
+      issuesIn("Testing.make", `faults[${at}]`, fault, faultProperties, `faults[${at}].`)
+    )
+  ])
 }
 
 /** Makes a test environment for a plugin. Configure the plugin with `plugin.with({ values: … })`. */

@@ -11,7 +11,7 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
-import { dirname, join, relative, resolve } from "node:path"
+import { dirname, extname, join, relative, resolve } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Capture } from "../../capture/schedule/Capture.ts"
 import * as Config from "../../config/Config.ts"
@@ -39,8 +39,11 @@ const records = 60
 /** Time between two activities of the simulated world. Each kind of activity happens in turn. */
 const activityInterval = "100 millis"
 
-/** `tag-hires` means `plugins/tag-hires/plugin.ts`; anything else is a path. */
-const fileOf = (text: string): string => resolve(/^[a-z][a-z0-9-]*$/.test(text) ? `plugins/${text}/plugin.ts` : text)
+/** `tag-hires` means `plugins/tag-hires/plugin.ts`; anything else is the path of a file, or of a folder with a `plugin.ts`. */
+const fileOf = (text: string): string => {
+  const path = resolve(/^[a-z][a-z0-9-]*$/.test(text) ? `plugins/${text}` : text)
+  return extname(path) === "" ? join(path, "plugin.ts") : path
+}
 
 /** The error message, with the file and line that the stack of a syntax error starts with, and without the calls of Node.js. */
 const loadFailure = (cause: unknown): string =>

@@ -103,7 +103,8 @@ describe("rollcall.config.ts", () => {
   it.each([
     ["that is not there", null, "does not exist"],
     ["with an error in it", "export default {", ", at my.config.ts:1"],
-    ["that throws", "throw new Error('no region')", "cannot be loaded: no region"],
+    ["that throws", "\nthrow new Error('no region')", "cannot be loaded: no region, at my.config.ts:2"],
+    ["with an import without its ending", 'import "./plugin"', "Correct the import: the path of a file has its ending"],
     ["without a default export", "export const config = {}", "has no default export"]
   ])("a file %s is reported with a hint and without a stack", (_, text, message) =>
     inDirectory(async (directory) => {

@@ -99,7 +99,7 @@ describe("rollcall plugins dev", () => {
         await fetch("http://127.0.0.1:${closed}/closed").catch(() => undefined)
       `)
     )
-    const dev = new Program(["plugins", "dev", "tag-hires", "--once"], {}, folder)
+    const dev = new Program(["plugins", "dev", "./plugins/tag-hires", "--once"], {}, folder)
     try {
       const page = await dev.says(/Console (http:\S+)\n/)
       assert.strictEqual((await fetch(page[1] ?? "")).status, 200)

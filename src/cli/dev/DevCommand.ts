@@ -110,7 +110,7 @@ const runPlugin = Effect.fnUntraced(function*({ file, json, like, seed }: Run) {
   const showAttempt = (attempt: Attempt) => print(json ? JSON.stringify({ attempt }) : attemptText(attempt))
   const reported = withReport(plugin, showAttempt)
   const show = (shown: object, text: string) => Effect.runSync(print(json ? JSON.stringify(shown) : text))
-  yield* showRequests(sandbox.url, (request) => show({ request }, requestText(plugin.name, request)))
+  yield* showRequests(new URL(sandbox.url).origin, (request) => show({ request }, requestText(plugin.name, request)))
   const { run, settings } = yield* prepare({
     sandbox,
     interval: "1 second",

@@ -107,6 +107,8 @@ describe("rollcall plugins dev", () => {
       await dev.says(/→ tag-hires +PUT +http:\S+\/capability  503\n/)
       await dev.says(/→ tag-hires +POST +http:\S+\/global  204\n/)
       await dev.says(/→ tag-hires +GET +http:\S+\/closed  no response\n/)
+      // the requests with which Rollcall reads the simulated API are not the plugin's
+      assert.notMatch(dev.stdout, /→ .*\/v1\//)
     } finally {
       dev.process.kill("SIGKILL")
       server.close()

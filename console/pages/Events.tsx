@@ -15,7 +15,7 @@ export const kindTones: Readonly<Record<ChangeView["kind"], Tone>> = {
   updated: "plain",
   deleted: "bad"
 }
-const names = ["integration", "model", "id", "remote_id", "kind", "transition"] as const
+const names = ["integration", "model", "id", "remote_id", "kind", "transition", "hold"] as const
 /** Pages that one search reads by itself. */
 const mostPages = 10
 
@@ -139,6 +139,12 @@ export const EventsPage = () => {
   return (
     <>
       <Title text="Events" />
+      {parameter("hold") === "" ? null : (
+        <p class="notice">
+          Only the events that the approval of <a href={`/holds/${parameter("hold")}`}>hold {parameter("hold")}</a>{" "}
+          has published. <a href="/events">All events</a>
+        </p>
+      )}
       <Filters>
         <TextFilter name="id" label="Id of a record" />
         <TextFilter name="remote_id" label="Its id at the vendor" />

@@ -11,7 +11,7 @@ import { get, post, RequestError } from "../Client.ts"
 import { number, plural } from "../Format.ts"
 import { overview } from "../Live.ts"
 import { At, Badge, Empty, Fact, Facts, Failure, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
-import { Command } from "../parts/Command.tsx"
+import { Command, Immediate } from "../parts/Command.tsx"
 import { Filters, SelectFilter } from "../parts/Filters.tsx"
 import { Loaded, type Page, usePlan, useResource } from "../parts/Resource.tsx"
 import { type Column, Pager, Table } from "../parts/Table.tsx"
@@ -241,12 +241,6 @@ const words: Readonly<Record<HoldView["state"], string>> = {
   canceled: "Ended by itself: no record is held any longer"
 }
 
-const eventKinds: Readonly<Record<HoldView["kind"], string>> = {
-  deletes: "deleted",
-  restores: "created",
-  scope: "updated"
-}
-
 /** The decision, its time, the caller, and the published events. */
 const Decision = ({ page: { decision, hold } }: { readonly page: HoldRecords }) =>
   hold.decided_at === null ? null : (
@@ -255,18 +249,11 @@ const Decision = ({ page: { decision, hold } }: { readonly page: HoldRecords }) 
         <strong>{words[hold.state]}</strong> <At at={decision?.at ?? hold.decided_at} />
         {decision === null
           ? "."
-          : ` by ${decision.actor}${decision.address === null ? "" : ` from ${decision.address}`}.`}{" "}
-        {hold.released === 0 ?
-          null :
-          (
-            <a
-              href={`/events${
-                queryOf({ integration: hold.integration, model: hold.model, kind: eventKinds[hold.kind] })
-              }`}
-            >
-              {plural(hold.released, "change")} released
-            </a>
-          )}
+          : ` by ${decision.actor}${decision.address === null ? "" : ` from ${decision.address}`}.`} {hold.published
+          ? <a href={`/events${queryOf({ hold: hold.id })}`}>The published events</a>
+          : hold.state === "approved"
+          ? `Nothing was published: the new content of ${plural(hold.released, "record")} counts as published.`
+          : null}
       </p>
       {hold.waiting_reason === null ? null : <p>{hold.waiting_reason}</p>}
     </div>
@@ -276,28 +263,22 @@ const Decide = ({ hold, reload }: { readonly hold: HoldView; readonly reload: ()
   hold.state !== "open" && hold.state !== "rejected" ? null : (
     <>
       <p>
-        Rejecting is safe: nothing is published, and the hold can still be approved. An approval publishes the changes
-        and cannot be undone. If the source was wrong and is repaired, do nothing: records that look as before leave the
-        hold.
+        Rejecting is safe: nothing is published, the records stay as they were published, and the hold can still be
+        approved. They are held again only if the API shows them with different content. An approval publishes the
+        changes and cannot be undone, so it asks again. If the source was wrong and is repaired, do nothing: records
+        that look as before leave the hold.
       </p>
       <div class="buttons">
         {hold.state === "open"
           ? (
-            <Command
-              label="Reject"
-              title={`Reject hold ${hold.id}?`}
-              confirm={`Reject ${plural(hold.records, "change")}`}
+            <Immediate
+              label={`Reject ${plural(hold.records, "change")}`}
               run={async () => {
                 await post<HoldView>(`/v1/holds/${hold.id}/reject`)
                 return `Hold ${hold.id} is rejected: its changes stay unpublished`
               }}
               after={reload}
-            >
-              <p>
-                The records stay as they were published. They are held again only if the API shows them with different
-                content. A rejected hold can still be approved.
-              </p>
-            </Command>
+            />
           )
           : null}
         <Approve hold={hold} reload={reload} />

@@ -1,4 +1,4 @@
-/** A button that runs a command after a confirmation, and says what happened. */
+/** A button that runs a command, mostly after a confirmation, and says what happened. */
 import { signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
@@ -36,6 +36,8 @@ export interface CommandProps {
   /** Runs after success. */
   readonly after?: () => unknown
 }
+
+const readOnly = "Your token allows reading only"
 
 const toError = (error: unknown): RequestError =>
   error instanceof RequestError
@@ -102,6 +104,38 @@ const Dialog = ({ after, children, close, confirm, isBlocked = false, run, title
   )
 }
 
+/** Without a confirmation, for a command that can be undone. */
+export const Immediate = ({ after, label, run }: Pick<CommandProps, "after" | "label"> & {
+  readonly run: () => Promise<string>
+}) => {
+  const [isRunning, setRunning] = useState(false)
+  const execute = async (): Promise<void> => {
+    if (isRunning) return
+    outcome.value = null
+    setRunning(true)
+    try {
+      outcome.value = { tone: "good", text: await run() }
+    } catch (error) {
+      const { hint, message } = toError(error)
+      outcome.value = { tone: "bad", text: `${message} ${hint ?? ""}` }
+    }
+    setRunning(false)
+    await Promise.all([refresh().catch(() => undefined), after?.()])
+    keepFocus()
+  }
+  return (
+    <button
+      type="button"
+      disabled={!mayOperate}
+      title={mayOperate ? "" : readOnly}
+      aria-disabled={isRunning}
+      onClick={() => void execute()}
+    >
+      {label}
+    </button>
+  )
+}
+
 export const Command = (props: CommandProps) => {
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
@@ -117,7 +151,7 @@ export const Command = (props: CommandProps) => {
         type="button"
         class={tone ?? ""}
         disabled={!mayOperate}
-        title={mayOperate ? "" : "Your token allows reading only"}
+        title={mayOperate ? "" : readOnly}
         onClick={() => {
           outcome.value = null
           onOpen?.()

@@ -21,3 +21,15 @@ export const toDuration = (value: DurationInput): Duration.Duration =>
 /** None if the value is not a finite duration above zero. */
 export const parsePositiveDuration = (value: unknown): Option.Option<Duration.Duration> =>
   Option.filter(parseDuration(value), (found) => Duration.isFinite(found) && Duration.toMillis(found) > 0)
+
+const wholeUnits = [[86_400_000, "day"], [3_600_000, "hour"], [60_000, "minute"], [1_000, "second"], [
+  1,
+  "millisecond"
+]] as const
+
+/** `one day`, `36 hours`, `90 minutes`: in the largest unit of which it is a multiple. */
+export const inWords = (duration: Duration.Duration): string => {
+  const millis = Math.round(Duration.toMillis(duration))
+  const [size, unit] = wholeUnits.find(([size]) => millis % size === 0) ?? [1, "millisecond"]
+  return millis === size ? `one ${unit}` : `${millis / size} ${unit}s`
+}

@@ -57,14 +57,25 @@ describe("Guard", () => {
     assert.strictEqual(Guard.holdReason(limits, "deletes", 8, 8), "all 8 records deleted")
     assert.strictEqual(
       Guard.holdReason(limits, "deletes", 11, 8),
-      "11 deletes within 1d, but there are only 8 records"
+      "11 deletes within one day, but there are only 8 records"
+    )
+  })
+
+  it("the reason says how many of the changes are published, because the hold does not have these", () => {
+    assert.strictEqual(
+      Guard.holdReason({ ...limits, window: Duration.hours(36) }, "deletes", 6, 8, 1),
+      "6 of 8 records deleted within 36 hours (1 of them is published); waves of at least 5 records and 50 % of all records are held"
+    )
+    assert.strictEqual(
+      Guard.holdReason(limits, "restores", 8, 8, 3),
+      "all 8 records restored (3 of them are published)"
     )
   })
 
   it("the reason for holding a small wave names both limits, as numbers without rounding errors", () => {
     const reasonFor = (smallShare: number) => Guard.holdReason({ ...limits, smallShare }, "deletes", 5, 8)
     const held = (share: string) =>
-      `5 of 8 records deleted within 1d; waves of at least 5 records and ${share} of all records are held`
+      `5 of 8 records deleted within one day; waves of at least 5 records and ${share} of all records are held`
     assert.strictEqual(reasonFor(0.5), held("50 %"))
     assert.strictEqual(reasonFor(0.55), held("55 %"))
     assert.strictEqual(reasonFor(0.625), held("62.5 %"))

@@ -12,6 +12,7 @@
  *   up to an hour too long, but never too short (D7).
  */
 import * as Duration from "effect/Duration"
+import { inWords } from "./DurationText.ts"
 import type { ScopeChange } from "./ScopeChange.ts"
 
 /**
@@ -52,20 +53,31 @@ export const defaultThresholds: Thresholds = {
 export type Wave = "deletes" | "restores"
 export type Waves = Readonly<Record<Wave, number>>
 
-/** Why a wave of `count` changes in a stream of `records` is held, as text; null if it may be published. */
-export const holdReason = (limits: Thresholds, wave: Wave, count: number, records: number): string | null => {
+/**
+ * Why a wave of `count` changes in a stream of `records` is held, as text; null if it may be published. `published`: how many of the changes
+ * were published within the window.
+ */
+export const holdReason = (
+  limits: Thresholds,
+  wave: Wave,
+  count: number,
+  records: number,
+  published = 0
+): string | null => {
   const limit = Math.max(limits.count, Math.floor(limits.share * records))
   const verb = wave === "deletes" ? "deleted" : "restored"
-  if (count >= 2 && count === records) return `all ${count} records ${verb}`
+  const window = `within ${inWords(limits.window)}`
+  const before = published === 0 ? "" : ` (${published} of them ${published === 1 ? "is" : "are"} published)`
+  if (count >= 2 && count === records) return `all ${count} records ${verb}${before}`
   if (count >= 2 && count > records) {
-    return `${count} ${wave} within ${Duration.format(limits.window)}, but there are only ${records} records`
+    return `${count} ${wave} ${window}${before}, but there are only ${records} records`
   }
   if (count > limits.count && count > limits.share * records) {
-    return `${count} of ${records} records ${verb} within ${Duration.format(limits.window)}; the limit is ${limit}`
+    return `${count} of ${records} records ${verb} ${window}${before}; the limit is ${limit}`
   }
   if (count >= limits.smallCount && count >= limits.smallShare * records) {
     const percent = Math.round(limits.smallShare * 10_000) / 100
-    return `${count} of ${records} records ${verb} within ${Duration.format(limits.window)}; ` +
+    return `${count} of ${records} records ${verb} ${window}${before}; ` +
       `waves of at least ${limits.smallCount} records and ${percent} % of all records are held`
   }
   return null

@@ -37,6 +37,8 @@ export interface LogSearch extends LogFilter {
   readonly id?: string | undefined
   /** The vendor's id of a record. */
   readonly remoteId?: string | undefined
+  /** Events at or after this position; absent to search back to the oldest event. */
+  readonly from?: number | undefined
   /** Events before this position; absent to start at the newest event. */
   readonly before?: number | undefined
   readonly limit: number

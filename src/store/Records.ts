@@ -135,6 +135,11 @@ export interface Hold {
   readonly decidedAt: number | null
   /** Number of rows released since the approval. */
   readonly released: number
+  /**
+   * The positions of the first and the last event of the release; null if nothing is published. Between them the stream has no other events: a
+   * release that an outage interrupts continues before the next run.
+   */
+  readonly published: { readonly first: number; readonly last: number } | null
   /** Set once the hold is approved. */
   readonly release: ReleaseMode | null
 }

@@ -15,7 +15,8 @@ const opening: Omit<Hold, "id"> = {
   openedAt: 1_767_225_600_000,
   decidedAt: null,
   released: 0,
-  release: null
+  release: null,
+  published: null
 }
 const approving = { state: "approving", release: { origin: "backfill", silent: false } } as const
 

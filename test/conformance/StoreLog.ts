@@ -356,6 +356,10 @@ export const searchSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
       assert.deepStrictEqual(yield* find({ models: [skills.model], positions: 2, before: 5 }), [["s31", "s21"], 3])
       assert.deepStrictEqual(yield* find({ models: [skills.model], positions: 2, before: 3 }), [["s11", "s01"], null])
       assert.deepStrictEqual(yield* find({ limit: 2 }), [["t1", "s41"], 5])
+      assert.deepStrictEqual(yield* find({ from: 3, limit: 2, before: 6 }), [["s41", "s31"], 4])
+      assert.deepStrictEqual(yield* find({ from: 3, limit: 2, before: 4 }), [["s21"], null])
+      assert.deepStrictEqual(yield* find({ from: 3, positions: 2, before: 6 }), [["s41", "s31"], 4])
+      assert.deepStrictEqual(yield* find({ from: 1, before: 1 }), [[], null])
     })
 
     test("finds the changes that the writes of a delivery caused, and no others", function*({ store, write }) {

@@ -129,7 +129,8 @@ export const quietSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
             openedAt: 1,
             decidedAt: null,
             released: 0,
-            release: null
+            release: null,
+            published: null
           }),
         (tx) => Effect.flatMap(tx.holds, ([hold]) => tx.saveHold({ ...hold!, state: "canceled", decidedAt: 2 }))
       ]

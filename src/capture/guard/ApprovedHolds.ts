@@ -31,9 +31,7 @@ const releaseChunk = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
   const rows = yield* tx.pendingOfHold(hold.id, null, chunk)
   const done = rows.length < chunk
   const released = hold.released + rows.length
-  const after: Hold = done ? { ...hold, released, state: "approved" } : { ...hold, released }
   const state = withProcessing(tx.state, stream.processing)
-  yield* tx.saveHold(after)
   yield* tx.saveState(
     done && hold.kind !== "scope"
       ? { ...state, guardHistory: Guard.resetWave(state.guardHistory ?? [], hold.kind) }
@@ -44,6 +42,12 @@ const releaseChunk = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
   const events = yield* Tracing.inTrace("release", spanAttributes(stream.key, { "rollcall.hold": hold.id }))(
     releaseRows(tx, rows, context, approvedRules(hold, maskingHolds(holds)))
   )
+  // the events of a transaction have successive positions
+  const last = events.length === 0 ? 0 : yield* tx.newestPosition
+  const first = hold.published?.first ?? last - events.length + 1
+  const published = events.length === 0 ? hold.published : { first, last }
+  const after: Hold = { ...hold, released, published, state: done ? "approved" : hold.state }
+  yield* tx.saveHold(after)
   return { hold: after, events }
 })
 

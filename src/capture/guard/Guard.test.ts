@@ -50,6 +50,10 @@ describe("Guard", () => {
         const over = yield* store.hold(id)
         assert.deepStrictEqual([over?.state, over?.decidedAt], [state, now])
       }
+      const deletes = (yield* rig.events).filter(({ kind }) => kind === "deleted").map(({ position }) => position)
+      assert.lengthOf(deletes, 150)
+      assert.deepStrictEqual((yield* store.hold(approved.id))?.published, { first: deletes[0], last: deletes.at(-1) })
+      assert.isNull((yield* store.hold(rejected.id))?.published)
     }))
 
   it.effect("a list that returns only two records, even for confirmations, deletes no record (D5)", () =>
@@ -320,6 +324,16 @@ describe("Guard", () => {
       assert.match((yield* hold(rig)).reason, /^2 of 40 records deleted: fewer than the limits now/)
     }))
 
+  it.effect("the reason of a rejected hold has the number of records that are still in it (D6)", () =>
+    filled(40, function*(rig, ids) {
+      yield* flagged(rig, ids.slice(0, 30))
+      yield* Effect.flatMap(Store, (store) => store.decide(1, { state: "rejected" }, start))
+      yield* rig.wait("1 minute")
+      yield* rig.change(...ids.slice(0, 5).map((id) => row(id)))
+      const { reason, rows, state } = yield* hold(rig)
+      assert.deepStrictEqual([state, rows, reason], ["rejected", 25, "25 of 40 records deleted"])
+    }))
+
   it.effect("the release of an approved hold that is killed between two transactions is resumed in order, without loss or duplicates (X7)", () =>
     filled(1000, function*(rig, ids) {
       yield* flagged(rig, ids)
@@ -339,6 +353,7 @@ describe("Guard", () => {
       yield* Effect.flip(Effect.provideService(releaseApprovedHolds(rig.stream), Store, dying))
       const half = yield* store.hold(id)
       assert.deepStrictEqual([half?.state, half?.released, half?.rows], ["approving", 500, 500])
+      assert.deepStrictEqual(half?.published, { first: 1_001, last: 1_500 })
       // Runs continue meanwhile, and the rows that they read do not change the result.
       yield* rig.wait("1 minute")
       yield* rig.change(row(ids[900]!, { title: "alive" }))

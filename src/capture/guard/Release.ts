@@ -83,16 +83,20 @@ export const releaseRows = Effect.fnUntraced(function*(
   return yield* appendEvents(tx, writes, context)
 })
 
-/** The reason of an open hold with the current numbers. The verdict has set it already, unless the wave is below the thresholds now. */
+/**
+ * The reason of a hold that waits for a decision, or was rejected, with the current numbers. The verdict has set that of an open hold already,
+ * unless the wave is below the thresholds now.
+ */
 const currentReason = (
-  { kind, reason }: Hold,
+  { kind, reason, state }: Hold,
   size: number,
   { live, waveHolds }: Pick<Verdict, "live" | "waveHolds">
 ): string => {
   if (kind === "scope") return reason.replace(/ on \d+ of \d+ records/, ` on ${size} of ${live} records`)
-  const what = kind === "deletes" ? "deleted" : "restored"
+  const what = `${size} of ${live} records ${kind === "deletes" ? "deleted" : "restored"}`
+  if (state === "rejected") return what
   return waveHolds[kind] === null
-    ? `${size} of ${live} records ${what}: fewer than the limits now, so the next complete sweep publishes those that it finds again`
+    ? `${what}: fewer than the limits now, so the next complete sweep publishes those that it finds again`
     : reason
 }
 
@@ -130,7 +134,7 @@ const endHolds = Effect.fnUntraced(function*(
     const size = yield* tx.holdSize(hold.id)
     if (size > 0) {
       const reason = currentReason(hold, size, verdict)
-      if (hold.state === "open" && reason !== hold.reason) yield* tx.saveHold({ ...hold, reason })
+      if (reason !== hold.reason) yield* tx.saveHold({ ...hold, reason })
       continue
     }
     const over: Hold = { ...hold, state: "canceled", decidedAt: hold.decidedAt ?? context.now }

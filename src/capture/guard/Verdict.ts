@@ -83,7 +83,8 @@ const newHold = (
   openedAt: context.now,
   decidedAt: null,
   released: 0,
-  release: null
+  release: null,
+  published: null
 })
 
 const describeScopeChanges = (
@@ -119,7 +120,7 @@ export const evaluateGuard = Effect.fnUntraced(function*(
     // Restores are compared with the number of live records that there would be after all waiting restores and all staged and held deletes
     // were published.
     const records = live + (wave === "deletes" ? recent.deletes : waiting - tally.deletes - deletesHeld)
-    const reason = Guard.holdReason(guard, wave, recent[wave] + waiting, records)
+    const reason = Guard.holdReason(guard, wave, recent[wave] + waiting, records, recent[wave])
     if (reason === null) return null
     if (open !== undefined && open.reason !== reason) yield* tx.saveHold({ ...open, reason })
     if (open !== undefined || tally[wave] === 0) return open ?? null

@@ -31,7 +31,8 @@ const holding: Omit<Hold, "id"> = {
   openedAt: start,
   decidedAt: null,
   released: 0,
-  release: null
+  release: null,
+  published: null
 }
 
 /** Model, id and version of each event, with its title. */

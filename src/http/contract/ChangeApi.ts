@@ -9,7 +9,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
 import { NotFound, StoreUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
-import { Instant, Kind, KnownModel, KnownTransition, Model, words } from "./Schemas.ts"
+import { Instant, Kind, KnownModel, KnownTransition, Model, PositiveInt, words } from "./Schemas.ts"
 
 const ChangeView = Schema.Struct({
   position: Schema.String,
@@ -99,18 +99,22 @@ export type ChangeContent = typeof ChangeContent.Type
 const PageLimit = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 200 }))
 const at = { position: Schema.String.annotate({ description: "As `position` of an event" }) }
 
+const SearchFields = {
+  integration: Schema.optionalKey(Schema.String),
+  model: Schema.optionalKey(KnownModel),
+  id: Schema.optionalKey(Schema.String),
+  remote_id: Schema.optionalKey(Schema.String.annotate({ description: "The record's id in the vendor's system" })),
+  kind: Schema.optionalKey(Kind),
+  transition: Schema.optionalKey(KnownTransition),
+  hold: Schema.optionalKey(PositiveInt),
+  before: Schema.optionalKey(Schema.String),
+  limit: Schema.optionalKey(PageLimit)
+}
+export type ChangeSearch = Schema.Struct<typeof SearchFields>["Type"]
+
 export const changes = HttpApiGroup.make("changes").add(
   HttpApiEndpoint.get("search", "/v1/changes", {
-    query: {
-      integration: Schema.optionalKey(Schema.String),
-      model: Schema.optionalKey(KnownModel),
-      id: Schema.optionalKey(Schema.String),
-      remote_id: Schema.optionalKey(Schema.String.annotate({ description: "The record's id in the vendor's system" })),
-      kind: Schema.optionalKey(Kind),
-      transition: Schema.optionalKey(KnownTransition),
-      before: Schema.optionalKey(Schema.String),
-      limit: Schema.optionalKey(PageLimit)
-    },
+    query: SearchFields,
     success: Schema.Struct({
       items: Schema.Array(ChangeView),
       next: Schema.NullOr(Schema.String).annotate({

@@ -26,6 +26,8 @@ export const HoldView = Schema.Struct({
   records: Schema.Int,
   /** Records that were released since the hold was approved. */
   released: Schema.Int,
+  /** True if the approval has published events; `GET /v1/changes?hold=…` lists them. */
+  published: Schema.Boolean,
   /** Why an approved hold is not released yet, and when it will be, as text; null if nothing delays it. */
   waiting_reason: Schema.NullOr(Schema.String)
 }).annotate({ identifier: "Hold" })

@@ -99,6 +99,10 @@ export const parametersOf = ({ names, transitionNames }: Models): Readonly<Recor
   before: { description: "`next` of the previous page: only earlier events" },
   kind: { description: "`created`, `updated` or `deleted`" },
   transition: { description: "Only events with this transition" },
+  hold: {
+    description: "Id of a hold: only the events that its approval has published",
+    schema: { type: "integer", minimum: 1 }
+  },
   "searchChanges.id": { description: "Id of a record: all its events", schema: { type: "string" } },
   "searchChanges.limit": {
     description: "Largest number of events in the page",

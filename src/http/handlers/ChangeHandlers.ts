@@ -18,10 +18,10 @@ import {
 import { formatTime } from "../../domain/Watermark.ts"
 import type { DeliveryTrace } from "../../store/DeadLetters.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
-import { relayReader } from "../../store/EventLog.ts"
+import { type LogSearch, relayReader } from "../../store/EventLog.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
-import type { ChangePath, ChangeView } from "../contract/ChangeApi.ts"
+import type { ChangePath, ChangeSearch, ChangeView } from "../contract/ChangeApi.ts"
 import { NotFound } from "../contract/Problem.ts"
 import { formatTimeOrNull } from "../contract/Schemas.ts"
 import { toStoreUnavailable } from "../request/FailureResponses.ts"
@@ -160,28 +160,44 @@ const reveal = Effect.fnUntraced(function*(text: string) {
 
 const one = <A>(value: A | undefined): ReadonlyArray<A> | undefined => value === undefined ? undefined : [value]
 
+/** Only the events that the approval of a hold has published. */
+const ofHold = Effect.fnUntraced(function*(id: number) {
+  const hold = yield* (yield* Store).hold(id)
+  if (hold === null) return yield* new NotFound({ detail: `hold ${id} does not exist: GET /v1/holds lists the holds` })
+  const { integration, model, published } = hold
+  // no position is before the first one
+  const { first, last } = published ?? { first: 1, last: 0 }
+  return { integrations: [integration], models: [model], from: first, before: last + 1 } satisfies Partial<LogSearch>
+})
+
+const search = Effect.fnUntraced(function*(
+  { before, hold, id, integration, kind, limit = defaultLimit, model, remote_id: remoteId, transition }: ChangeSearch
+) {
+  const { identity, searchLog } = yield* Store
+  const selected = {
+    id,
+    remoteId,
+    integrations: one(integration),
+    models: one(model),
+    kinds: one(kind),
+    transitions: one(transition),
+    before: before === undefined ? undefined : yield* positionOf(before),
+    limit,
+    positions: searchedPositions
+  }
+  const within: Partial<LogSearch> = hold === undefined ? {} : yield* ofHold(hold)
+  const end = Math.min(selected.before ?? Infinity, within.before ?? Infinity)
+  const { entries, next } = yield* searchLog({ ...selected, ...within, before: end === Infinity ? undefined : end })
+  return { items: entries.map(viewOf(identity)), next: next === null ? null : formatPosition(identity, next) }
+})
+
 /** `publishes`: whether the event log is published to a sink. */
 export const layer = (publishes: boolean) =>
   HttpApiBuilder.group(Api, "changes", (handlers) =>
     handlers
       .handle(
         "search",
-        ({ query: { before, id, integration, kind, limit = defaultLimit, model, remote_id: remoteId, transition } }) =>
-          Effect.gen(function*() {
-            const { identity, searchLog } = yield* Store
-            const { entries, next } = yield* searchLog({
-              id,
-              remoteId,
-              integrations: one(integration),
-              models: one(model),
-              kinds: one(kind),
-              transitions: one(transition),
-              before: before === undefined ? undefined : yield* positionOf(before),
-              limit,
-              positions: searchedPositions
-            })
-            return { items: entries.map(viewOf(identity)), next: next === null ? null : formatPosition(identity, next) }
-          }).pipe(Effect.catchTag("StoreError", toStoreUnavailable))
+        ({ query }) => search(query).pipe(Effect.catchTag("StoreError", toStoreUnavailable))
       )
       .handle(
         "path",

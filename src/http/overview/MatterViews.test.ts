@@ -35,6 +35,7 @@ const hold: HoldView = {
   decided_at: null,
   records: 12,
   released: 0,
+  published: false,
   waiting_reason: null
 }
 

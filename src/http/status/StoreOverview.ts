@@ -77,6 +77,7 @@ export const holdView = (hold: ListedHold, stream: StreamState | null): HoldView
   opened_at: formatTime(hold.openedAt),
   decided_at: formatTimeOrNull(hold.decidedAt),
   records: hold.rows,
+  published: hold.published !== null,
   waiting_reason: waitingReason(hold, stream)
 })
 

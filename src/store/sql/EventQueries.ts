@@ -132,24 +132,27 @@ export const make = (sql: SqlClient, cipher: ContentCipher, appended: Notifier) 
       ) SELECT position FROM past)`
   }
 
-  const searchLog = Effect.fnUntraced(function*({ before, id, limit, positions, remoteId, ...query }: LogSearch) {
-    const { newest, pruned } = yield* counter
-    const end = Math.min(before ?? newest + 1, newest + 1)
-    const floor = id === undefined ? Math.max(pruned, end - 1 - positions) : pruned
-    const filter = [
-      sql`position > ${floor}`,
-      sql`position < ${end}`,
-      ...id === undefined ? [] : [sql`position IN ${positionsOfRecord(id, query)}`],
-      ...remoteId === undefined ? [] : [sql`remote_id = ${remoteId}`],
-      ...conditionsOf(query)
-    ]
-    const rows = yield* eventsAt(sql`IN (
+  const searchLog = Effect.fnUntraced(
+    function*({ before, from = 0, id, limit, positions, remoteId, ...query }: LogSearch) {
+      const { newest, pruned } = yield* counter
+      const oldest = Math.max(pruned, from - 1)
+      const end = Math.min(before ?? newest + 1, newest + 1)
+      const floor = id === undefined ? Math.max(oldest, end - 1 - positions) : oldest
+      const filter = [
+        sql`position > ${floor}`,
+        sql`position < ${end}`,
+        ...id === undefined ? [] : [sql`position IN ${positionsOfRecord(id, query)}`],
+        ...remoteId === undefined ? [] : [sql`remote_id = ${remoteId}`],
+        ...conditionsOf(query)
+      ]
+      const rows = yield* eventsAt(sql`IN (
       SELECT position FROM events WHERE ${sql.and(filter)} ORDER BY position DESC LIMIT ${limit})`)
-    const entries = rows.map(toLogEntry).toReversed()
-    const reached = entries.length < limit ? floor + 1 : entries.at(-1)!.position
-    const found: FoundEvents = { entries, next: reached > pruned + 1 ? reached : null }
-    return found
-  })
+      const entries = rows.map(toLogEntry).toReversed()
+      const reached = entries.length < limit ? floor + 1 : entries.at(-1)!.position
+      const found: FoundEvents = { entries, next: reached > oldest + 1 ? reached : null }
+      return found
+    }
+  )
 
   const echoesOf = (
     { after, delivery, positions }: { readonly delivery: number; readonly after: number; readonly positions: number }

@@ -56,7 +56,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
   const { checkedRows, sealed } = Checksum.make(cipher)
   const appended = makeNotifier()
   const locks = Locks.make(sql)
-  const { lockedCounter } = logCounter(sql)
+  const { counter, lockedCounter } = logCounter(sql)
   const summed = (table: string) => sql.literal(summedColumns.map((name) => `${table}.${name}`).join(", "))
 
   /** Inside a transaction: appends the events; returns the position of each record's newest row. */
@@ -147,6 +147,8 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
 
   return {
     append,
+    /** The newest position; inside a transaction that has appended events, that of its last event. */
+    newest: Effect.map(counter, ({ newest }) => newest),
     contentsBefore,
     rewrite,
     ...EventQueries.make(sql, cipher, appended),

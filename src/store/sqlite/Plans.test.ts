@@ -188,7 +188,8 @@ describe("statements of SQLite", () => {
           openedAt: 1,
           decidedAt: null,
           released: 0,
-          release: null
+          release: null,
+          published: null
         })
         yield* tx.putPending([pendingOf("p")])
         yield* tx.setDerivedIds(new Map([["a", "c"]]))

@@ -28,7 +28,14 @@ const held = Effect.gen(function*() {
   const owner = yield* store.takeOwnership("capture")
   return yield* store.transact(owner, key, (tx) =>
     Effect.gen(function*() {
-      const opening = { state: "open", openedAt: 0, decidedAt: null, released: 0, release: null } as const
+      const opening = {
+        state: "open",
+        openedAt: 0,
+        decidedAt: null,
+        released: 0,
+        release: null,
+        published: null
+      } as const
       const deletes = yield* tx.openHold({ ...opening, kind: "deletes", reason: "all 3 records deleted", paths: [] })
       const scope = yield* tx.openHold({ ...opening, kind: "scope", reason: "/name went to null", paths: ["/name"] })
       const rows = (hold: number, ...ids: ReadonlyArray<string>) =>
@@ -58,6 +65,7 @@ describe("GET /v1/holds", () => {
       decided_at: null,
       records: 3,
       released: 0,
+      published: false,
       waiting_reason: null
     })
     assert.isNull(body.next)
@@ -146,6 +154,40 @@ describe("the effects of an approval", () => {
     assert.strictEqual(body.next, "e")
     const [entry] = (yield* ask("/v1/audit")).body.items
     assert.deepInclude(entry, { command: "holds.reveal", target: String(scope), detail: "greenhouse:acme/ats.tag" })
+  })
+})
+
+describe("GET /v1/changes?hold=…", () => {
+  served("lists exactly the events that an approval has published, in pages", function*() {
+    yield* stream({ phase: "live" })
+    yield* stream({ phase: "live" }, { integration: "lever:acme", model: "ats.tag" })
+    for (const id of ["a", "b", "c"]) yield* write(id, "{}")
+    yield* write("a", null)
+    yield* write("other", "{}", { integration: "lever:acme" })
+    yield* write("b", null)
+    yield* write("c", null)
+    const store = yield* Store
+    const owner = yield* store.takeOwnership("capture")
+    const [hold, silent] = yield* store.transact(owner, key, (tx) =>
+      Effect.gen(function*() {
+        const approved = { kind: "deletes", state: "approved", reason: "all 3 records deleted", paths: [] } as const
+        const over = { openedAt: 0, decidedAt: 1, released: 2, release: { origin: null, silent: false } } as const
+        return [
+          yield* tx.openHold({ ...approved, ...over, published: { first: 4, last: 6 } }),
+          yield* tx.openHold({ ...approved, ...over, published: null })
+        ]
+      }))
+    const of = (query: string) => Effect.map(ask(`/v1/changes?hold=${query}`), ({ body }) => body)
+    const found = yield* of(`${hold?.id}`)
+    assert.deepStrictEqual(found.items.map((one: { record: string }) => one.record), ["b", "a"])
+    assert.isNull(found.next)
+    const first = yield* of(`${hold?.id}&limit=1`)
+    assert.deepStrictEqual(first.items.map((one: { record: string }) => one.record), ["b"])
+    const rest = yield* of(`${hold?.id}&limit=1&before=${first.next}`)
+    assert.deepStrictEqual(rest.items.map((one: { record: string }) => one.record), ["a"])
+    assert.deepStrictEqual(yield* of(`${silent?.id}`), { items: [], next: null })
+    assert.strictEqual((yield* ask("/v1/changes?hold=77")).status, 404)
+    assert.isTrue((yield* ask(`/v1/holds/${hold?.id}`)).body.hold.published)
   })
 })
 

@@ -25,7 +25,8 @@ const setup = Effect.gen(function*() {
       openedAt: 0,
       decidedAt: null,
       released: 0,
-      release: null
+      release: null,
+      published: null
     }))
   return { reader, other, openHold }
 })

@@ -28,7 +28,8 @@ const holdColumns: Columns<Omit<Hold, "id">> = {
   openedAt: "opened_at",
   decidedAt: "decided_at",
   released: "released",
-  release: json("release")
+  release: json("release"),
+  published: json("published")
 }
 const newHolds = codec<Omit<Hold, "id">>(holdColumns)
 const holds = codec<Hold>({ id: "id", ...holdColumns })

@@ -227,6 +227,8 @@ export const make = (
     recordRun: recordRun(sql, stream),
     /** The forgotten records of the stream's integration. */
     forgotten,
+    /** After `write`: the position of the last event of the transaction. */
+    newestPosition: log.newest,
     /** Adds an operator's action to the audit log. */
     recordAction: AuditTable.make(sql).recordAction,
     /**

@@ -97,7 +97,8 @@ export const records = Effect.gen(function*() {
     opened_at bigint NOT NULL,
     decided_at bigint,
     released integer NOT NULL,
-    release text
+    release text,
+    published text
   )`
   // queried at the end of every run; approved and canceled holds are in no index
   yield* sql`CREATE INDEX holds_undecided ON holds (stream, id) WHERE state IN ('open', 'rejected', 'approving')`

@@ -36,6 +36,7 @@ import {
 import type { EventOf, RecordOf, Trigger } from "./Event.ts"
 import { isHandlerError, Uncaught } from "./Failure.ts"
 import { executeFetch } from "./Fetch.ts"
+import { lazily } from "./Lazy.ts"
 import { PendingCalls } from "./PendingCalls.ts"
 
 type Promised<F> = F extends (...args: infer Args) => Effect.Effect<infer A, unknown, unknown>
@@ -140,7 +141,7 @@ const wrongReturnMessage =
 
 const calls = [...writeNames, ...readNames, "live" as const]
 
-const givenTo = <C>(handler: Invocation, signal: AbortSignal, config: C): Given<C> => {
+const capabilitiesOf = (handler: Invocation, { signal }: AbortController): AsyncCapabilities => {
   const service = <I extends Capabilities, S>(tag: Context.Key<I, S>): S => Context.get(handler.services, tag)
 
   const runPromise = async <A>(effect: Effect.Effect<A, unknown, Capabilities>, services: Services): Promise<A> => {
@@ -172,12 +173,9 @@ const givenTo = <C>(handler: Invocation, signal: AbortSignal, config: C): Given<
       >
     }
 
-  // only what the function uses is made: the function of an Effect handler uses only `config`
+  const api = service(Api)
   return {
-    get api() {
-      const api = service(Api)
-      return Object.assign(asyncApi(api), { for: (integration: string) => asyncApi(api.for(integration)) })
-    },
+    api: Object.assign(asyncApi(api), { for: (integration: string) => asyncApi(api.for(integration)) }),
     records: {
       get: (...args) => trackedCall("records.get", service(Records).get(...args)),
       applicationsOf: (...args) => trackedCall("records.applicationsOf", service(Records).applicationsOf(...args))
@@ -185,10 +183,12 @@ const givenTo = <C>(handler: Invocation, signal: AbortSignal, config: C): Given<
     events: { between: (...args) => trackedCall("events.between", service(Events).between(...args)) },
     journal: { once: step("once"), oncePerRecord: step("oncePerRecord") },
     fetch: (...request) => trackedCall("fetch", executeFetch(...request)),
-    signal,
-    config
+    signal
   }
 }
+
+/** The function of an Effect handler uses none of them. */
+const lazyCapabilities = lazily<AsyncCapabilities>(["api", "records", "events", "journal", "fetch", "signal"])
 
 /**
  * Calls the function of a handler, and runs the promise or the Effect that it returns. The function fails by throwing one of the four failures, or with an Effect that
@@ -197,9 +197,11 @@ const givenTo = <C>(handler: Invocation, signal: AbortSignal, config: C): Given<
 export const callHandler = <E, C>(handle: HandlerFunction<E, C>, event: E, config: C): HandlerEffect =>
   Effect.flatMap(Effect.context<Capabilities>(), (services) => {
     const own = invocation(services)
-    const stop = new AbortController()
+    let controller: AbortController | undefined
+    const stop = () => controller ??= new AbortController()
+    const given: Given<C> = Object.assign(lazyCapabilities(() => capabilitiesOf(own, stop())), { config })
     const called = Result.try({
-      try: (): unknown => currentInvocation.run(own, () => handle(event, givenTo(own, stop.signal, config))),
+      try: (): unknown => currentInvocation.run(own, () => handle(event, given)),
       catch: (thrown) => thrown
     })
     if (Result.isSuccess(called) && Effect.isEffect(called.success) && !own.calls.isRunning) {
@@ -214,5 +216,5 @@ export const callHandler = <E, C>(handle: HandlerFunction<E, C>, event: E, confi
       if (!Predicate.isPromiseLike(returned)) throw new Uncaught(wrongReturnMessage)
       if (Effect.isEffect(await returned)) throw new Uncaught(promisedEffectMessage)
     }
-    return Effect.onInterrupt(awaitAsync(own, finished), () => Effect.sync(() => stop.abort()))
+    return Effect.onInterrupt(awaitAsync(own, finished), () => Effect.sync(() => stop().abort()))
   })

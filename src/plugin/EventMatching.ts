@@ -5,7 +5,6 @@
  * Invariants
  * 1. A plugin receives a change that was caused entirely by its own writes only with `echo: "deliver"`
  */
-import * as Struct from "effect/Struct"
 import { isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
 import { formatPosition, type LogEntry, type LogIdentity } from "../domain/ChangeEvent.ts"
 import { segments } from "../domain/Diff.ts"
@@ -24,21 +23,38 @@ export interface PublishedEvent extends Envelope<Model> {
   readonly traceparent: string | null
 }
 
-/** Rollcall has written these texts itself, so they are valid JSON. */
-const parseLazily = <A>(text: string): () => A => {
-  let known: { readonly value: A } | undefined
-  return () => (known ??= { value: JSON.parse(text) }).value
+/** The contents are parsed once, on first access. Rollcall has written these texts itself, so they are valid JSON. */
+class Contents {
+  readonly #entry: LogEntry
+  #before: PublishedEvent["before"] | undefined
+  #after: PublishedEvent["after"] | undefined
+  #changes: PublishedEvent["changes"] | undefined
+  #transitions: PublishedEvent["transitions"] | undefined
+  #cause: PublishedEvent["cause"] | undefined
+
+  constructor(entry: LogEntry) {
+    this.#entry = entry
+  }
+  get before(): PublishedEvent["before"] {
+    return this.#before ??= JSON.parse(this.#entry.before ?? "null")
+  }
+  get after(): PublishedEvent["after"] {
+    return this.#after ??= JSON.parse(this.#entry.after ?? "null")
+  }
+  get changes(): PublishedEvent["changes"] {
+    return this.#changes ??= JSON.parse(this.#entry.changes)
+  }
+  get transitions(): PublishedEvent["transitions"] {
+    return this.#transitions ??= JSON.parse(this.#entry.transitions)
+  }
+  get cause(): PublishedEvent["cause"] {
+    return this.#cause ??= JSON.parse(this.#entry.cause ?? "null")
+  }
 }
 
-/** The contents are parsed once, on first access. */
 export const toPublishedEvent = (identity: LogIdentity, entry: LogEntry): PublishedEvent => {
-  const { integration, kind, generation, model, origin, reason, remoteId, restored, version } = entry
-  const before = parseLazily<PublishedEvent["before"]>(entry.before ?? "null")
-  const after = parseLazily<PublishedEvent["after"]>(entry.after ?? "null")
-  const cause = parseLazily<PublishedEvent["cause"]>(entry.cause ?? "null")
-  const changes = parseLazily<PublishedEvent["changes"]>(entry.changes)
-  const transitions = parseLazily<PublishedEvent["transitions"]>(entry.transitions)
-  return {
+  const { integration, kind, generation, model, origin, reason, remoteId, restored, traceparent, version } = entry
+  return Object.assign(new Contents(entry), {
     id: entry.eventId,
     model,
     integration,
@@ -53,23 +69,8 @@ export const toPublishedEvent = (identity: LogIdentity, entry: LogEntry): Publis
     changedAt: entry.changedAt,
     detectedAt: new Date(entry.detectedAt),
     position: formatPosition(identity, entry.position),
-    traceparent: entry.traceparent,
-    get before() {
-      return before()
-    },
-    get after() {
-      return after()
-    },
-    get changes() {
-      return changes()
-    },
-    get transitions() {
-      return transitions()
-    },
-    get cause() {
-      return cause()
-    }
-  }
+    traceparent
+  })
 }
 
 /** The top-level properties that changed. */
@@ -83,8 +84,27 @@ const valueAt = (record: JsonObject | null, name: string): JsonValue | undefined
 const isOwn = (plugin: string, { cause, changes }: PublishedEvent): boolean =>
   cause !== null && cause.plugin === plugin && isOwnChangeOnly(cause, changes)
 
-/** The event without its transitions and its trace. */
-const envelopeOf = Struct.omit<PublishedEvent, ["transitions", "traceparent"]>(["transitions", "traceparent"])
+/** The event as handlers receive it: plain data, without its transitions and its trace. */
+export const envelopeOf = (event: PublishedEvent): Envelope<Model> & Pick<PublishedEvent, "before" | "after"> => ({
+  id: event.id,
+  model: event.model,
+  integration: event.integration,
+  recordId: event.recordId,
+  remoteId: event.remoteId,
+  generation: event.generation,
+  version: event.version,
+  kind: event.kind,
+  origin: event.origin,
+  reason: event.reason,
+  restored: event.restored,
+  changedAt: event.changedAt,
+  detectedAt: event.detectedAt,
+  position: event.position,
+  before: event.before,
+  after: event.after,
+  changes: event.changes,
+  cause: event.cause
+})
 
 const isKindOf = (trigger: Trigger, { kind, model }: PublishedEvent) => trigger === `${model}.${kind}`
 const isTransitionOf = (trigger: Trigger, { model }: PublishedEvent, { name }: Transition) =>

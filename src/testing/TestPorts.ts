@@ -99,6 +99,10 @@ export const make = (environment: TestEnvironment, control: AttemptControl): Han
   }
 }
 
+/** A spread would leave out the properties of a lazy object. */
+const replaced = <A extends object, B extends object>(object: A, properties: B): A & B =>
+  Object.create(object, Object.getOwnPropertyDescriptors(properties))
+
 /** Adds the faults of reads, and the crash point before a step. */
 export const withTestHooks = (
   capabilities: Context.Context<Capabilities>,
@@ -117,7 +121,7 @@ export const withTestHooks = (
           return read(...request)
         })
     ])
-    return { ...api, ...Object.fromEntries(reads) }
+    return replaced(api, Object.fromEntries(reads))
   }
   const beforeStep = Effect.flatMap(
     CurrentStep,
@@ -127,8 +131,8 @@ export const withTestHooks = (
     run(step, schema, Effect.andThen(beforeStep, effect), options)
   const api = Context.get(capabilities, Api)
   const { once, oncePerRecord } = Context.get(capabilities, Journal)
-  return Context.add(capabilities, Api, {
-    ...withFaults(api),
-    for: (integration) => withFaults(api.for(integration))
-  }).pipe(Context.add(Journal, { once: withCrashPoint(once), oncePerRecord: withCrashPoint(oncePerRecord) }))
+  const hooked = replaced(withFaults(api), { for: (integration: string) => withFaults(api.for(integration)) })
+  return Context.add(capabilities, Api, hooked).pipe(
+    Context.add(Journal, { once: withCrashPoint(once), oncePerRecord: withCrashPoint(oncePerRecord) })
+  )
 }

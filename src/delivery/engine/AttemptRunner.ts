@@ -25,7 +25,8 @@ import {
   failureOf,
   isolatedWaitFailure,
   processEndedFailure,
-  retryAfterOf
+  retryAfterOf,
+  TimedOut
 } from "../handler/AttemptFailure.ts"
 import type * as HandlerContext from "../handler/HandlerContext.ts"
 import * as Job from "../handler/Job.ts"
@@ -51,10 +52,7 @@ const makeConfigurations = () => {
   const configurations = new Map<string, Result.Result<unknown, IncompleteConfiguration>>()
 
   /** If the configuration is incomplete, the deliveries wait for a process with a complete one. */
-  const configurationFor = Effect.fnUntraced(function*({ plugin }: Subscription, integration: string) {
-    const key = `${plugin.name} in ${integration}`
-    const known = configurations.get(key)
-    if (known !== undefined) return known
+  const decode = Effect.fnUntraced(function*({ plugin }: Subscription, integration: string, key: string) {
     const found = yield* Effect.result(configurationOf(plugin, integration))
     configurations.set(key, found)
     if (found._tag === "Failure") {
@@ -64,6 +62,12 @@ const makeConfigurations = () => {
     }
     return found
   })
+
+  const configurationFor = (subscription: Subscription, integration: string) => {
+    const key = `${subscription.plugin.name} in ${integration}`
+    const known = configurations.get(key)
+    return known === undefined ? decode(subscription, integration, key) : Effect.succeed(known)
+  }
 
   const unconfigured = (): ReadonlyArray<IncompleteConfiguration> => Arr.getFailures(configurations.values())
 
@@ -129,14 +133,19 @@ export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs, b
       if (running.has(attempt)) blocking.add(members, owned)
     }
     const exit = yield* Job.runHandler(services, attempt, job, configuration.success).pipe(
+      containUncaught({ plugin: plugin.name, handler: handler.name, delivery: id }, {
+        writesDone: attempt.timer.writesDone,
+        limit: Effect.raceFirst(
+          attempt.timer.limit(timeout, () => new TimedOut()),
+          Effect.andThen(owned.interrupted.await, Effect.interrupt)
+        )
+      }),
       Job.inDeliverySpan(handlerQueue, job),
-      containUncaught({ plugin: plugin.name, handler: handler.name, delivery: id }, attempt.timer.writesDone),
       watchdog.watched({ plugin: plugin.name, handler: handler.name }, noteBlocking),
       // all other deliveries wait for an isolated one, so its waits end at its time-out
       crashes < isolateAfterCrashes ? identity : Effect.raceFirst(
         Effect.andThen(Effect.delay(Effect.sync(attempt.timer.endWaits), timeout), Effect.never)
       ),
-      Effect.raceFirst(Effect.andThen(owned.interrupted.await, Effect.interrupt)),
       Effect.interruptible,
       Effect.exit
     )

@@ -8,8 +8,8 @@ import type { ClaimMode } from "./CrashIsolation.ts"
 import type { HandlerQueue } from "./HandlerQueue.ts"
 import { maxDueAhead } from "./Retry.ts"
 
-/** Maximum number of deliveries, queued or running, that a handler has claimed at once. */
-export const maxClaimedPerHandler = 256
+/** Maximum number of deliveries, queued or running, that a handler has claimed at once: as many as one statement takes. */
+export const maxClaimedPerHandler = 250
 
 /** The plugins and integrations in which no deliveries start. */
 export interface Disabled {

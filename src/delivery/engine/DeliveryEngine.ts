@@ -206,14 +206,14 @@ const make = Effect.fnUntraced(function*(
       return Math.min(next ?? Infinity, worker.wakeAt(now), dispatching?.wakeAt(now) ?? Infinity, recheckAt, pollAt)
     })
 
-    /** Returns when there may be work. */
-    const awaitWork = Effect.fnUntraced(function*(wakeAt: number) {
+    /** Returns when there may be work. `more`: the log has rows to dispatch, which wait until a delivery has ended. */
+    const awaitWork = Effect.fnUntraced(function*(wakeAt: number, more: boolean) {
       const now = yield* Clock.currentTimeMillis
       const timer = wakeAt === Infinity ? Effect.never : Effect.sleep(Duration.millis(Math.max(0, wakeAt - now)))
       yield* Effect.raceAllFirst([
         timer,
         worker.awaitEnd,
-        scopes.dispatching()?.awaitLog ?? Effect.never,
+        more ? Effect.never : scopes.dispatching()?.awaitLog ?? Effect.never,
         deliveries.awaitCommand(commandsSeen),
         isReady ? Effect.never : Fiber.await(readiness),
         scopes.awaitChange,
@@ -225,7 +225,7 @@ const make = Effect.fnUntraced(function*(
       yield* scopes.take
       const more = yield* dispatch
       const wakeAt = yield* settleAndStart(more)
-      yield* more ? Effect.yieldNow : awaitWork(wakeAt)
+      yield* more && !worker.isFull() ? Effect.yieldNow : awaitWork(wakeAt, more)
       yield* applySwitches
     })
     /** Settles what still ends, even while the store is unavailable. The attempts have the time that the gotcha above states. */

@@ -19,10 +19,11 @@ import type { Owner } from "../../store/State.ts"
 import type { Store, StoreError } from "../../store/Store.ts"
 import { loopFailure } from "../handler/AttemptFailure.ts"
 import { matchEvent, maxCauseDepth, type Subscription } from "../handler/Subscription.ts"
+import { maxClaimedPerHandler } from "./ClaimRequests.ts"
 import type { EventCache } from "./EventCache.ts"
 
-/** Rows of the log per step. */
-const rows = 500
+/** Rows of the log per step: as many as one claim takes, so that the worker finds their events in memory. */
+const rows = maxClaimedPerHandler
 
 export const deliveriesOf = (
   subscriptions: ReadonlyArray<Subscription>,

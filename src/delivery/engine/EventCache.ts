@@ -2,7 +2,8 @@
  * Keeps the newest events of the log in memory, because the worker soon needs those that the dispatcher has just read.
  *
  * Gotchas
- * - Handlers share the parsed contents and must not change them.
+ * - Handlers share the parsed contents and must not change them. These are parsed for each claim, and live only as long as its deliveries:
+ *   objects that lived as long as the texts would be most of the work of the garbage collector.
  * - A delete stays in the log when its record is forgotten, but without the content before it. So it is not kept in memory.
  * - The number of events in memory is bounded   (I9).
  */
@@ -15,17 +16,17 @@ import type { StoreError } from "../../store/Store.ts"
 const capacity = 2_000
 
 export const make = (identity: LogIdentity, deliveries: Deliveries["Service"]) => {
-  const known = new Map<number, PublishedEvent>()
+  const known = new Map<number, LogEntry>()
 
   const add = (entry: LogEntry): PublishedEvent => {
-    const event = toPublishedEvent(identity, entry)
-    if (entry.kind === "deleted" && entry.before !== null) return event
-    known.set(entry.position, event)
-    for (const oldest of known.keys()) {
-      if (known.size <= capacity) break
-      known.delete(oldest)
+    if (entry.kind !== "deleted" || entry.before === null) {
+      known.set(entry.position, entry)
+      for (const oldest of known.keys()) {
+        if (known.size <= capacity) break
+        known.delete(oldest)
+      }
     }
-    return event
+    return toPublishedEvent(identity, entry)
   }
 
   /** The events by position, without those that were erased. */
@@ -35,9 +36,9 @@ export const make = (identity: LogIdentity, deliveries: Deliveries["Service"]) =
     const found = new Map<number, PublishedEvent>()
     const missing = new Set<number>()
     for (const position of positions) {
-      const event = known.get(position)
-      if (event === undefined) missing.add(position)
-      else found.set(position, event)
+      const entry = known.get(position)
+      if (entry === undefined) missing.add(position)
+      else found.set(position, toPublishedEvent(identity, entry))
     }
     const entries = missing.size === 0 ? [] : yield* deliveries.entries([...missing])
     for (const entry of entries) found.set(entry.position, add(entry))

@@ -8,7 +8,7 @@
  * Gotchas
  * - Node calls the listeners in the asynchronous context in which the promise was rejected or the callback was created. A
  *   listener that a handler adds to a foreign emitter runs in the context of the code that emits, so its errors cannot be traced.
- * - Node reports a rejection only after all work that is ready to run. A handler that has returned therefore waits that long.
+ * - Node reports a rejection only after all work that is ready to run. The result of a handler that has returned waits that long.
  * - `process.abort`, a fatal signal and exhausted memory still end the process; see `isolateAfterCrashes`.
  */
 import * as Cause from "effect/Cause"
@@ -50,27 +50,33 @@ const currentAttempt = new AsyncLocalStorage<WatchedAttempt>()
 /** Active calls of `watchUncaught`. Without one no rejection is reported, so no attempt has to wait for reports. */
 let watchers = 0
 
-/** Returns once every earlier rejection has been reported. */
-const awaitRejections = Effect.suspend(() =>
-  watchers === 0 ? Effect.void : Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
-)
+/** Calls the function once every earlier rejection has been reported. */
+const afterRejections = (then: () => void): void => {
+  if (watchers === 0) then()
+  else setImmediate(then)
+}
 
 const causeOf = ({ handler, plugin }: AttemptLabel, kind: UncaughtKind, error: unknown): Cause.Cause<unknown> =>
   isHandlerError(error)
     ? Cause.fail(asNotAwaited(`a call by plugin ${plugin}, handler ${handler}`, error))
     : Cause.die(new Uncaught(`plugin ${plugin}, handler ${handler}: ${how[kind]}`, { cause: error }))
 
-/**
- * Runs the effect so that its uncaught errors are traced back to it. The first of them becomes its failure. Before the effect is
- * interrupted, `writesDone` waits until every write that the attempt has sent has its response.
- */
+export interface Ends<L> {
+  /** Before an uncaught error interrupts the effect, this waits until every write that the attempt has sent has its response. */
+  readonly writesDone?: Effect.Effect<void>
+  /** Interrupts the effect when it fails, and is then the result. It runs only if the effect does not end at once. */
+  readonly limit?: Effect.Effect<never, L>
+}
+
+/** Runs the effect so that its uncaught errors are traced back to it. The first of them becomes its failure. */
 export const containUncaught =
-  (label: AttemptLabel, writesDone: Effect.Effect<void> = Effect.void) =>
-  <E, R>(effect: Effect.Effect<void, E, R>): Effect.Effect<void, E, R> =>
+  <L = never>(label: AttemptLabel, { limit = Effect.never, writesDone = Effect.void }: Ends<L> = {}) =>
+  <E, R>(effect: Effect.Effect<void, E, R>): Effect.Effect<void, E | L, R> =>
     Effect.flatMap(Effect.context<R>(), (context) =>
-      Effect.callback<void, E>((resume) => {
+      Effect.callback<void, E | L>((resume) => {
         let failure: Cause.Cause<unknown> | null = null
         let fiber: Fiber.Fiber<void, E> | null = null
+        let limiting: Fiber.Fiber<never, L> | null = null
         const run = Effect.runForkWith(context)
         const end = Effect.andThen(writesDone, Effect.sync(() => fiber?.interruptUnsafe()))
         const own: WatchedAttempt = {
@@ -81,15 +87,29 @@ export const containUncaught =
             if (fiber !== null) run(end)
           }
         }
-        fiber = currentAttempt.run(own, () => run(Effect.andThen(effect, awaitRejections)))
+        const finish = (exit: Exit.Exit<void, E>) => {
+          own.fail = null
+          // the cause holds a failure of the handler or of the limit, or a defect
+          resume(failure === null ? exit : Exit.failCause(failure as Cause.Cause<E | L>))
+        }
+        const running = fiber = currentAttempt.run(own, () => run(effect))
         // the first step may have failed before `fiber` was set
         if (failure !== null) run(end)
-        fiber.addObserver((exit) => {
-          own.fail = null
-          // the cause holds a failure of the handler, or a defect
-          resume(failure === null ? exit : Exit.failCause(failure as Cause.Cause<E>))
+        if (running.pollUnsafe() === undefined) {
+          limiting = run(limit)
+          limiting.addObserver((exit) => {
+            if (running.pollUnsafe() !== undefined || Exit.isSuccess(exit)) return
+            own.fail = null
+            failure ??= exit.cause
+            running.interruptUnsafe()
+          })
+        }
+        running.addObserver((exit) => {
+          limiting?.interruptUnsafe()
+          if (Exit.isSuccess(exit)) afterRejections(() => finish(exit))
+          else finish(exit)
         })
-        return Fiber.interrupt(fiber)
+        return Fiber.interrupt(running)
       }))
 
 /** Thrown by `process.exit` in a handler, where it does not end the process. */

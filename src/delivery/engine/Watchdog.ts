@@ -45,15 +45,16 @@ const report = ({ millis, ...culprit }: Watched & { readonly millis: number }) =
 export const make = Effect.gen(function*() {
   const usual = yield* Scheduler.Scheduler
   const reports = yield* Queue.sliding<Effect.Effect<void>>(16)
-  /** The attempt that took the last step, and when. Only steps of handlers are recorded. */
+  /** The attempt that took the last step, and when it took the first one without another attempt in between. Only steps of handlers count. */
   let last: { readonly attempt: WatchedAttempt; readonly at: number; readonly beat: number } | null = null
   let suspect: WatchedAttempt | null = null
   let beat = 0
   let computedAt = computed()
 
   const stepOf = (attempt: WatchedAttempt) => {
+    if (last?.attempt === attempt && last.beat === beat) return
     const at = performance.now()
-    // no timer has run since, so the last step blocked the process for that long
+    // no timer has run since, so these steps blocked the process for that long
     if (last !== null && last.beat === beat && at - last.at > stallMillis) suspect = last.attempt
     last = { attempt, at, beat }
   }

@@ -274,6 +274,11 @@ export const make = (
     awaitEnd: Effect.suspend(() => ended.awaitSome(maxClaimedPerHandler * queues.size)),
     /** Whether no delivery is queued or running. */
     isFree,
+    /** Whether every handler of events has claimed as much as it may: further deliveries could only wait in the store. */
+    isFull: () =>
+      [...queues.values()].every(({ handler, inFlight }) =>
+        handler.activation._tag === "Tick" || inFlight >= maxClaimedPerHandler
+      ),
     isIdle: () => ended.all().length === 0 && isFree(),
     /** When isolation changes, or deliveries that waited for the API are tried again. */
     wakeAt: (now: number) => Math.min(isolation.wakeAt(now), blocked.wakeAt(now)),

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"
 import type { HttpClientRequest } from "effect/http/HttpClientRequest"
-import type { ReadName } from "../../api/Reads.ts"
+import { type ReadName, readNames } from "../../api/Reads.ts"
 import { Empty, type WriteBody, type WriteData, type WriteName, writeNames, writeSchemas } from "../../api/Writes.ts"
 import type { ReadModel } from "../../domain/BuiltInModels.ts"
 import { parsePosition } from "../../domain/ChangeEvent.ts"
@@ -22,6 +22,7 @@ import {
 import type { EventOf, RecordOf, Trigger } from "../../plugin/Event.ts"
 import { eventFor, toPublishedEvent, unfiltered } from "../../plugin/EventMatching.ts"
 import { type HandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
+import { lazily } from "../../plugin/Lazy.ts"
 import {
   type Invalid,
   type Page,
@@ -227,13 +228,28 @@ const clientOf = ({ client }: Services, attempt: Attempt): HttpClient.HttpClient
       return result
     }))
 
+const lazyApi = lazily<Api["Service"]>([
+  ...writeNames,
+  ...readNames,
+  "live",
+  "integration",
+  "for"
+])
+const lazyRecords = lazily<Records["Service"]>(["get", "applicationsOf"])
+const lazyEvents = lazily<Events["Service"]>(["between"])
+const lazyJournal = lazily<Journal["Service"]>(["once", "oncePerRecord"])
+
 /** The capabilities fail once the attempt is over. */
 export const contextOf = (all: Services, attempt: Attempt): Context.Context<Capabilities> => {
-  const services = { ...all, source: pausingTimer(all.source, attempt), accounts: deferringIfRemoved(all, attempt) }
-  return Context.make(Api, apiOf(services, attempt)).pipe(
-    Context.add(Records, recordsOf(services, attempt)),
-    Context.add(Events, eventsOf(services, attempt)),
-    Context.add(Journal, StepJournal.make(services.journal, attempt)),
-    Context.add(HttpClient.HttpClient, clientOf(services, attempt))
+  const services = () => ({
+    ...all,
+    source: pausingTimer(all.source, attempt),
+    accounts: deferringIfRemoved(all, attempt)
+  })
+  return Context.make(Api, lazyApi(() => apiOf(services(), attempt))).pipe(
+    Context.add(Records, lazyRecords(() => recordsOf(all, attempt))),
+    Context.add(Events, lazyEvents(() => eventsOf(all, attempt))),
+    Context.add(Journal, lazyJournal(() => StepJournal.make(all.journal, attempt))),
+    Context.add(HttpClient.HttpClient, clientOf(all, attempt))
   )
 }

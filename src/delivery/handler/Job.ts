@@ -6,7 +6,7 @@ import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
 import { toDuration } from "../../domain/DurationText.ts"
 import { nextDepth } from "../../domain/Echo.ts"
 import type { Capabilities } from "../../plugin/Capabilities.ts"
-import { eventFor, type PublishedEvent, unfiltered } from "../../plugin/EventMatching.ts"
+import { envelopeOf, eventFor, type PublishedEvent, unfiltered } from "../../plugin/EventMatching.ts"
 import type { HandlerError } from "../../plugin/Failure.ts"
 import type { AttemptJournal } from "../../store/AttemptJournal.ts"
 import { dedupKeysOf, keysWithoutBatch } from "../../store/Delivery.ts"
@@ -14,7 +14,6 @@ import type { Claimed } from "../../store/DeliveryClaims.ts"
 import type { Owner } from "../../store/State.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
 import * as Attempt from "./Attempt.ts"
-import { TimedOut } from "./AttemptFailure.ts"
 import * as HandlerContext from "./HandlerContext.ts"
 import type { Subscription } from "./Subscription.ts"
 
@@ -43,7 +42,9 @@ const inputOf = (
   // an event that was dispatched is delivered, even if the handler's triggers no longer match it
   const { activation } = handler
   // the handler's filters were applied when the event was dispatched
-  const input = events.map((event) => eventFor(plugin.name, { activation, options: unfiltered }, event) ?? event)
+  const input = events.map((event) =>
+    eventFor(plugin.name, { activation, options: unfiltered }, event) ?? envelopeOf(event)
+  )
   return activation._tag === "Batch" ? input : input[0]
 }
 
@@ -94,14 +95,11 @@ export const runWith = (
     Effect.provideContext(capabilities)
   )
 
-/** Runs the handler with the capabilities of the attempt, and fails with `TimedOut` after its time-out. */
+/** Runs the handler with the capabilities of the attempt, without a time limit. */
 export const runHandler = (
   services: HandlerContext.Services,
   attempt: Attempt.Attempt,
   job: Job,
   configuration: unknown
-): Effect.Effect<void, HandlerError | TimedOut> =>
-  Effect.raceFirst(
-    runWith(HandlerContext.contextOf(services, attempt), services.store.identity, attempt, job, configuration),
-    attempt.timer.limit(timeoutOf(attempt.subscription.handler), () => new TimedOut())
-  )
+): Effect.Effect<void, HandlerError> =>
+  runWith(HandlerContext.contextOf(services, attempt), services.store.identity, attempt, job, configuration)

@@ -8,14 +8,19 @@ describe("the title of an error", () => {
   it.each([
     ["PLATFORM.INTEGRATION_NOT_FOUND", "There is no such integration", "There is no such integration"],
     ["PLATFORM.INTEGRATION_NOT_FOUND", null, "There is no such integration"],
-    ["PLATFORM.INTEGRATION_NOT_FOUND", "There is a problem of Ada", "… is a problem of …"],
-    ["ATS.SOMETHING_NEW", "There is no such integration", "… is no … integration"],
+    ["PLATFORM.INTEGRATION_NOT_FOUND", "There is a problem of Ada", "There is no such integration"],
+    ["PLATFORM.INTEGRATION_NOT_FOUND", "Integration not found", "Integration not found"],
+    ["ATS.SOMETHING_NEW", "There is no such integration", "There is no such integration"],
+    ["ATS.SOMETHING_NEW", "There is a problem of Ada", "There is a problem of …"],
     [null, "Refused for Ada", "… for …"],
     [null, "", null],
     ["toString", 7, null]
-  ])("of %s is shown whole only if it is known: %j", (code, title, shown) => {
-    assert.strictEqual(titleOf(code, title), shown)
-  })
+  ])(
+    "of %s shows words of known titles, and the known title of its code in place of one with masked words: %j",
+    (code, title, shown) => {
+      assert.strictEqual(titleOf(code, title), shown)
+    }
+  )
 })
 
 describe("the URL of the API's log", () => {
@@ -36,8 +41,17 @@ describe("the URL of the API's log", () => {
 })
 
 describe("mask", () => {
+  it("keeps the titles that the API is known to have, even without a code", () => {
+    for (const [, , title] of Object.values(errorCodes)) assert.strictEqual(mask(title), title)
+  })
+
   it.each([
     ["field is not supported", "field is not supported"],
+    ["The request is not valid. Missing permission", "The request is not valid. Missing permission"],
+    // surnames, and a capital within a sentence
+    ["Page has no phone. Day is Ada", "… has no phone. … is …"],
+    ["sent The Request of Young There", "sent … of …"],
+    ["THERE was an API", "… was an API"],
     ["Candidate Ada Lovelace has no phone, id 4711", "… has no phone, id …"],
     [
       "rejected: PLATFORM.INPUT_INVALID (REMOTE.RATE_LIMIT_EXCEEDED).",
@@ -66,7 +80,7 @@ describe("mask", () => {
         const result = mask(`${text} Ada ${text} x@y.z "${text}" ${text.repeat(30)}`)
         assert.isAtMost(result.length, 200)
         assert.notMatch(result, /\d|@|"/)
-        assert.notMatch(result, /\p{Lu}\p{Ll}/u)
+        assert.notMatch(result.replace(/(^|[.!?] )\p{Lu}/gu, "$1"), /\p{Lu}\p{Ll}/u)
       })
   )
 })

@@ -3,14 +3,16 @@
  * everything else, because it may identify a person   (I11).
  *
  * Invariants
- * 1. Only the words of the list, codes made of these words, the codes that the API publishes, and punctuation pass
+ * 1. Only the words of the list and of the titles that the API is known to have, codes made of these words, the codes that the API publishes,
+ *    and punctuation pass
  *
  * Gotchas
  * - The list has the permitted words, because names of people and companies cannot be recognized: many are written in lower case. Words
  *   that are also common names or a personal detail (`will`, `may`, `grant`, `mark`, `sick`, `pregnant`) are left out.
+ * - A capital passes only in the first word of a sentence, and only in words that are not names: `Page` and `Day` are also surnames.
  * - Codes such as `PLATFORM.INPUT_INVALID` pass; their separator distinguishes them from names in capitals.
  */
-import { knownError } from "../api/ErrorClassification.ts"
+import { errorCodes, knownError } from "../api/ErrorClassification.ts"
 
 /** What APIs say about requests, permissions, limits and fields. */
 const wordList = `
@@ -45,7 +47,21 @@ const wordList = `
   yet you your zero
 `
 
-const plainWords: ReadonlySet<string> = new Set(wordList.trim().split(/\s+/))
+/** Words that begin the titles of errors. */
+const openers = `
+  access action authentication authorization bad cannot connection cursor duplicate endpoint failed forbidden input
+  insufficient integration internal invalid missing model not permission please rate request required resource response
+  unauthorized unavailable unexpected unknown unsupported validation you your
+`
+const acronyms: ReadonlySet<string> = new Set(["API", "HTTP", "JSON", "URL"])
+
+const wordsOf = (text: string): ReadonlyArray<string> => text.trim().toLowerCase().split(/\s+/)
+const titles: ReadonlySet<string> = new Set(Object.values(errorCodes).map(([, , title]) => title))
+const plainWords: ReadonlySet<string> = new Set([...wordsOf(wordList), ...[...titles].flatMap(wordsOf)])
+const openingWords: ReadonlySet<string> = new Set([
+  ...wordsOf(openers),
+  ...[...titles].flatMap((title) => wordsOf(title).slice(0, 1))
+])
 
 const placeholder = "…"
 const maxLength = 200
@@ -53,17 +69,20 @@ const codePattern = /^[A-Z]+(?:[._][A-Z]+)+$/
 const wordPattern = /^[a-z]+(?:[-_'][a-z]+)*$/
 
 const isPlain = (word: string): boolean =>
-  (wordPattern.test(word) || codePattern.test(word)) &&
-  word.toLowerCase().split(/[-_'.]/).every((part) => plainWords.has(part))
+  acronyms.has(word) || (wordPattern.test(word) || codePattern.test(word)) &&
+    word.toLowerCase().split(/[-_'.]/).every((part) => plainWords.has(part))
 
-const maskWord = (word: string): string => {
+const isOpening = (word: string): boolean => /^[A-Z][a-z]+$/.test(word) && openingWords.has(word.toLowerCase())
+
+const maskWord = (word: string, index: number, words: ReadonlyArray<string>): string => {
   const [, before = "", core = "", after = ""] = /^([([]*)(.*?)([)\],.:;!?]*)$/.exec(word) ?? []
-  return core === "" || isPlain(core) ? word : `${before}${placeholder}${after}`
+  const isFirst = index === 0 || /[.!?]$/.test(words[index - 1] ?? "")
+  return core === "" || isPlain(core) || (isFirst && isOpening(core)) ? word : `${before}${placeholder}${after}`
 }
 
-/** At most 200 characters of known words in lower case, codes and punctuation; each stretch of other text becomes one `…`. */
+/** A known title, or at most 200 characters of known words, codes and punctuation; each stretch of other text becomes one `…`. */
 export const mask = (text: string): string =>
-  text
+  titles.has(text) ? text : text
     .slice(0, 4 * maxLength)
     .replace(/"[^"]*("|$)|`[^`]*(`|$)|[“«„][^”»“]*([”»“]|$)|'[^']*'/g, placeholder)
     .split(/\s+/)
@@ -73,10 +92,15 @@ export const mask = (text: string): string =>
     .trim()
     .slice(0, maxLength)
 
-/** The title of an error: whole if it is the known title of its code, or missing; else masked. Null if there is none. */
+/**
+ * The title of an error. The known title of its code takes the place of one that is missing, or that has words which are masked. Null if there
+ * is none.
+ */
 export const titleOf = (code: string | null, title: unknown): string | null => {
   const known = knownError(code)?.title ?? null
-  return typeof title !== "string" || title === "" || title === known ? known : mask(title)
+  if (typeof title !== "string" || title === "") return known
+  const masked = mask(title)
+  return masked.includes(placeholder) ? known ?? masked : masked
 }
 
 const longestUrl = 300

@@ -221,7 +221,7 @@ describe("error responses", () => {
     return Effect.gen(function*() {
       const reason = reasonOf(yield* read())
       assert.isNull(reason.code)
-      assert.strictEqual(reason.message, "status 400 · … request for …")
+      assert.strictEqual(reason.message, "status 400 · Bad request for …")
     }).pipe(Effect.provide(layer))
   })
 

@@ -291,6 +291,13 @@ describe("a call that an async function does not await", () => {
     )
   })
 
+  it("is a defect that says what to write if a step is a promise instead of a function", async () => {
+    const { failure } = await Testing.make(plugin(async (_, { journal }) => {
+      await journal.once("step", Promise.resolve() as never)
+    })).deliver(tag)
+    assert.strictEqual(failure?.message, "journal.once needs a function: write async () => { … }")
+  })
+
   it("does not fail the attempt if the handler awaits it late or catches its failure (L22)", async () => {
     const seen: Array<string> = []
     const { failure } = await Testing.make(

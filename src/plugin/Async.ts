@@ -165,6 +165,9 @@ const capabilitiesOf = (handler: Invocation, { signal }: AbortController): Async
   const step =
     (kind: "once" | "oncePerRecord"): AsyncStep => <A>(name: string, run: () => Promise<A>, options?: StepOptions) => {
       const { calls } = currentInvocation.getStore() ?? handler
+      if (typeof run !== "function") {
+        return Promise.reject(new Uncaught(`journal.${kind} needs a function: write async () => { … }`))
+      }
       return trackedCall(
         `journal.${kind}`,
         service(Journal)[kind](name, Schema.Json, runStep(run, calls), options)

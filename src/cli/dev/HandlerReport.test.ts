@@ -1,6 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as HttpClient from "effect/http/HttpClient"
+import * as TestClock from "effect/testing/TestClock"
 import { stripVTControlCharacters } from "node:util"
 import * as Plugin from "../../plugin/Plugin.ts"
 import { type Attempt, attemptText, withReport } from "./HandlerReport.ts"
@@ -40,6 +43,20 @@ describe("the report of a handler", () => {
         yield* reportOf(Effect.fail(new Plugin.Permanent({ message: "no", faults }))),
         "  dead letter: no\n  /body/tag/name must be a string"
       )
+    }))
+
+  it.effect("names the timeout of a handler that did not end in time; another interruption has no cause in the handler", () =>
+    Effect.gen(function*() {
+      const reportAfter = Effect.fnUntraced(function*(wait: Duration.Input) {
+        const fiber = yield* Effect.forkChild(reportOf(Effect.andThen(Effect.sleep(wait), Effect.interrupt)))
+        yield* TestClock.adjust(wait)
+        return yield* Fiber.join(fiber)
+      })
+      assert.include(
+        yield* reportAfter("30 seconds"),
+        "  tried again: the handler did not end within its timeout of 30s"
+      )
+      assert.include(yield* reportAfter("29 seconds"), "  interrupted")
     }))
 
   it.effect("shows of a bug's stack only the calls of the plugin", () =>

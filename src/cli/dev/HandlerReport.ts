@@ -5,6 +5,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { fileURLToPath } from "node:url"
+import { timeoutOf } from "../../delivery/handler/Job.ts"
 import { Blocked, type HandlerError, isHandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
 import type { Handler, Plugin } from "../../plugin/Plugin.ts"
 import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
@@ -64,11 +65,21 @@ const failureLines = (failure: HandlerError): ReadonlyArray<string> => {
   return [`dead letter: ${message}`, ...indented(faults)]
 }
 
-/** A defect is a bug in the handler, so it has its stack. */
-const resultLines = (exit: Exit.Exit<void, unknown>): ReadonlyArray<string> => {
+/** A defect is a bug in the handler, so it has its stack. `took`: in ms. */
+const resultLines = (
+  exit: Exit.Exit<void, unknown>,
+  took: number,
+  timeout: Duration.Duration
+): ReadonlyArray<string> => {
   if (Exit.isSuccess(exit)) return ["done"]
   const failure = exit.cause.reasons.find(Cause.isFailReason)?.error
-  if (Cause.hasInterruptsOnly(exit.cause)) return ["interrupted"]
+  if (Cause.hasInterruptsOnly(exit.cause)) {
+    return [
+      took < Duration.toMillis(timeout)
+        ? "interrupted"
+        : `tried again: the handler did not end within its timeout of ${Duration.format(timeout)}`
+    ]
+  }
   if (isHandlerError(failure)) return failureLines(failure)
   return ["a bug in the handler", ...indented(stackLines(exit.cause))]
 }
@@ -76,12 +87,16 @@ const resultLines = (exit: Exit.Exit<void, unknown>): ReadonlyArray<string> => {
 const withHandlerReport = (handler: Handler<unknown>, show: Show): Handler<unknown> => ({
   ...handler,
   run: (input, config) =>
-    Effect.onExit(handler.run(input, config), (exit) =>
-      Effect.flatMap(Clock.currentTimeMillis, (at) => {
-        const [result = "", ...details] = resultLines(exit)
-        const succeeded = Exit.isSuccess(exit)
-        return show({ at, handler: handler.name, subject: subjectOf(input), succeeded, result, details })
-      }))
+    Effect.flatMap(
+      Clock.currentTimeMillis,
+      (startedAt) =>
+        Effect.onExit(handler.run(input, config), (exit) =>
+          Effect.flatMap(Clock.currentTimeMillis, (at) => {
+            const [result = "", ...details] = resultLines(exit, at - startedAt, timeoutOf(handler))
+            const succeeded = Exit.isSuccess(exit)
+            return show({ at, handler: handler.name, subject: subjectOf(input), succeeded, result, details })
+          }))
+    )
 })
 
 /** The same plugin, whose handlers show each attempt. */

@@ -252,7 +252,7 @@ const serverDependencies = (isFleet: boolean) =>
 const folderOf = (store: StoreLocation): string | null =>
   store._tag === "Sqlite" && store.file !== ":memory:" ? dirname(resolve(store.file)) : null
 
-export const serverLayer = ({ accounts, http, kafka, rawConfig, store }: ResolvedConfig) =>
+export const serverLayer = ({ accounts, http, kafka, known, rawConfig, store }: ResolvedConfig) =>
   Layer.unwrap(
     Effect.map(Effect.all([serverDependencies(joinsFleet({ store })), AccountStatus]), ([dependencies, { usageOf }]) =>
       Server.layer({
@@ -263,7 +263,7 @@ export const serverLayer = ({ accounts, http, kafka, rawConfig, store }: Resolve
         samples: true,
         usageOf,
         checkIntegration: (body) =>
-          Config.checkIntegration(rawConfig, Object.keys(accounts), body)
+          Config.checkIntegration(rawConfig, known, Object.keys(accounts), body)
       }).pipe(
         Layer.tap((context) =>
           Effect.flatMap(

@@ -4,6 +4,8 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import { checkModels } from "../config/Config.ts"
+import { loadRawConfig } from "../config/RawConfig.ts"
 import { CurrentModels } from "../domain/BuiltInModels.ts"
 import { closestName } from "../domain/ClosestName.ts"
 import { isModel, type Model, type Models } from "../domain/Model.ts"
@@ -14,7 +16,7 @@ import { awaitShutdownSignal, CommandError, print, printAside } from "./terminal
 
 const namesOf = Option.match({ onNone: () => [], onSome: (text: string) => [...new Set(text.split(","))] })
 
-const checkModels = (
+const checkNames = (
   models: Models,
   names: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyArray<Model>, CommandError> => {
@@ -29,6 +31,13 @@ const checkModels = (
       })
     )
 }
+
+/** Runs a command with the models of the configuration: a table has a column for each field of a defined list too. */
+const withConfiguredModels = (file: Option.Option<string>) => <A, E, R>(command: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(
+    Effect.flatMap(loadRawConfig(file), (input) => Effect.fromResult(checkModels(input))),
+    (known) => Effect.provideService(command, CurrentModels, known)
+  )
 
 const refuse = (message: string, hint: string) => Effect.fail(new CommandError({ message, hint }))
 
@@ -76,7 +85,7 @@ export const exportRecords = Command.make("export", {
   Effect.gen(function*() {
     const named = namesOf(filter.model)
     const known = yield* CurrentModels
-    const models = named.length === 0 ? known.names : yield* checkModels(known, named)
+    const models = named.length === 0 ? known.names : yield* checkNames(known, named)
     yield* checkCombination(target, models)
     const selection = { models, integrations: namesOf(filter.integration) }
     const client = yield* connect(config)
@@ -99,7 +108,7 @@ export const exportRecords = Command.make("export", {
     }
     const events = Stream.runForEach(client.follow(query), (event) => output.write(`${event}\n`))
     yield* Effect.raceFirst(events, awaitShutdownSignal)
-  }).pipe(Effect.scoped, runClientCommand)).pipe(
+  }).pipe(Effect.scoped, withConfiguredModels(config), runClientCommand)).pipe(
     Command.withDescription(
       "Write the current records to a file, as they are at one position of the event log. Only its owner can read the file. " +
         "`rollcall forget` does not reach exported files"

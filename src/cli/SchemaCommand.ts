@@ -4,7 +4,6 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Config from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
-import { CurrentModels } from "../domain/BuiltInModels.ts"
 import { version } from "../http/contract/Version.ts"
 import { config, json as jsonFlag } from "./terminal/Flags.ts"
 import { print, withTerminalErrors } from "./terminal/Process.ts"
@@ -15,10 +14,11 @@ export const schema = Command.make("schema", {
 }, ({ config, json }) =>
   Effect.gen(function*() {
     const { asyncApiOf } = yield* Effect.promise(() => import("../publish/kafka/AsyncApi.ts"))
-    const kafka = yield* Effect.fromResult(Config.checkKafka(yield* loadRawConfig(config)))
+    const input = yield* loadRawConfig(config)
+    const kafka = yield* Effect.fromResult(Config.checkKafka(input))
     const { format, state, topic } = kafka ??
       { format: "cloudevents", state: false, topic: "rollcall.{model}" } as const
-    const { entries } = yield* CurrentModels
+    const { entries } = yield* Effect.fromResult(Config.checkModels(input))
     const registered = kafka !== null && kafka.schemaRegistry !== null
     yield* print(
       JSON.stringify(asyncApiOf({ version, models: entries, topic, state, format, registered }), null, json ? 0 : 2)

@@ -166,6 +166,7 @@ export const start = Command.make("start", {
         Effect.provide(serviceLayer(settings, flags.takeOver)),
         Effect.provide(telemetryLayer(settings)),
         Effect.provideService(CurrentProxies, settings.proxies),
+        Effect.provideService(CurrentModels, settings.known),
         stopOnSignal
       )
     }).pipe(

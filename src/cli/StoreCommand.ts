@@ -12,6 +12,7 @@ import { kafkaOptions, loadKafka, processingByStream, storeInspector, storeLayer
 import type { Plan } from "../capture/rewrite/StoreAdoption.ts"
 import * as Config from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
+import { CurrentModels } from "../domain/BuiltInModels.ts"
 import { CurrentProxies } from "../network/Proxies.ts"
 import type { SinkCheckpoint } from "../publish/Sink.ts"
 import { connect } from "./client/ClientCommand.ts"
@@ -58,7 +59,8 @@ const adopt = Command.make("adopt", { config, yes, json }, ({ config, json, yes 
       const published = kafka === null
         ? null
         : (yield* (yield* loadKafka).inspect(kafkaOptions(kafka, []), log).pipe(
-          Effect.provideService(CurrentProxies, settings.proxies)
+          Effect.provideService(CurrentProxies, settings.proxies),
+          Effect.provideService(CurrentModels, settings.known)
         )).published
       const plan = yield* StoreAdoption.plan(published?.generation ?? 0)
       yield* confirm({

@@ -12,8 +12,8 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { builtInModels } from "../domain/BuiltInModels.ts"
 import * as Guard from "../domain/Guard.ts"
+import type { Models } from "../domain/Model.ts"
 import { isPlugin, type Plugin } from "../plugin/Plugin.ts"
 import { configurationOf, type IncompleteConfiguration, isEnabledIn } from "../plugin/PluginConfiguration.ts"
 import { ConfigValue, notSet } from "./ConfigValue.ts"
@@ -26,6 +26,7 @@ import {
   parseModelSettings
 } from "./IntegrationSettings.ts"
 import { parseKafka } from "./KafkaSettings.ts"
+import { parseLists } from "./ListSettings.ts"
 import { parseAllowPlaintext } from "./Plaintext.ts"
 import { parseProxies } from "./ProxySettings.ts"
 import { ConfigFaults, type Fault, type RawConfig } from "./RawConfig.ts"
@@ -39,6 +40,7 @@ const sectionsOf = (root: ConfigValue) =>
   root.fields({
     accounts: null,
     integrations: null,
+    lists: null,
     models: null,
     redactKey: "ROLLCALL_REDACT_KEY",
     encryptionKey: "ROLLCALL_ENCRYPTION_KEY",
@@ -73,7 +75,7 @@ export type Settings = ReturnType<typeof parseSettings>
 const parseSettings = (sections: Sections) => {
   const allowPlaintext = parseAllowPlaintext(sections.allowPlaintext)
   const accounts = parseAccounts(sections.accounts, allowPlaintext)
-  const known = builtInModels
+  const known = parseLists(sections.lists)
   const integrations = parseIntegrations(known, sections.integrations, Object.keys(accounts))
   const redactKey = sections.redactKey.secret()?.initial ?? null
   const telemetry = parseTelemetry(sections.log, allowPlaintext)
@@ -120,6 +122,10 @@ export const checkHttpClient = (input: RawConfig): Result.Result<ReturnType<type
 export const checkKafka = (input: RawConfig): Result.Result<ReturnType<typeof parseKafka>, ConfigFaults> =>
   toResult(evaluate(input, ({ allowPlaintext, kafka }) => parseKafka(kafka, parseAllowPlaintext(allowPlaintext))))
 
+/** The models of the configuration, for commands that read records of the running process. Pure. */
+export const checkModels = (input: RawConfig): Result.Result<Models, ConfigFaults> =>
+  toResult(evaluate(input, ({ lists }) => parseLists(lists)))
+
 /** The proxies for requests to other servers. Pure. */
 export const checkProxies = (input: RawConfig): Result.Result<ReturnType<typeof parseProxies>, ConfigFaults> =>
   toResult(evaluate(input, ({ log }) => parseProxies(log)))
@@ -133,12 +139,13 @@ export const parseLogSettings = (input: RawConfig): LogSettings => evaluate(inpu
  */
 export const checkIntegration = (
   input: RawConfig,
+  known: Models,
   accounts: ReadonlyArray<string>,
   body: unknown
 ): Result.Result<Integration, ConfigFaults> => {
   const faults: Array<Fault> = []
   const root = ConfigValue.root({ ...input, file: { name: "body", value: body } }, (fault) => faults.push(fault))
-  return toResult({ value: parseIntegrationBody(builtInModels, root, accounts), faults })
+  return toResult({ value: parseIntegrationBody(known, root, accounts), faults })
 }
 
 // ---- plugins ------------------------------------------------------------------------------------------------------

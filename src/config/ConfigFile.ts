@@ -5,6 +5,8 @@
  * Gotchas
  * - The types only help while the file is written. At start the exported value is checked, and every fault names its path.
  */
+import type { BuiltInModel } from "../domain/BuiltInModels.ts"
+import type { DefinedList } from "../domain/DefinedList.ts"
 import type { DurationText } from "../domain/DurationText.ts"
 import type { Model } from "../domain/Model.ts"
 import type { Plugin } from "../plugin/Plugin.ts"
@@ -52,7 +54,7 @@ export interface IntegrationConfig {
   /** Name of an account. Default: the only account, or `default`. */
   readonly account?: string
   /** Names of models, or `auto`: those that the integration's tool may support. Default: `auto`. */
-  readonly models?: "auto" | ReadonlyArray<Model>
+  readonly models?: "auto" | ReadonlyArray<BuiltInModel | Model & {}>
   /** Time between polls of a stream. Default: `1 minute`. */
   readonly interval?: DurationText
   /** Time between sweeps, which read all records and find changes that polls cannot find. Default: `6 hours`. */
@@ -211,8 +213,10 @@ export interface ConfigFile {
   readonly accounts?: Readonly<Record<string, AccountConfig>>
   /** The connected systems that are read. */
   readonly integrations?: ReadonlyArray<IntegrationConfig>
+  /** Lists of the API beside the built-in models, each the result of `defineList`. The variable adds `<name>=<path>`. */
+  readonly lists?: ReadonlyArray<DefinedList>
   /** How records are stored and published, by model. */
-  readonly models?: { readonly [name in Model]?: ModelConfig }
+  readonly models?: { readonly [name in BuiltInModel | Model]?: ModelConfig }
   /** Key of the hashes, required for `hash`. Keep it: with another key every hash changes. */
   readonly redactKey?: Secret
   /** Keys that encrypt content in the store: 32 bytes in base64 each, one per line, the newest first. Default: not encrypted. */
@@ -241,6 +245,8 @@ export interface ConfigFile {
   /** Each is the result of `Plugin.make`, or of `with` on such a plugin. */
   readonly plugins?: ReadonlyArray<Plugin<unknown>>
 }
+
+export { type DefinedList, defineList, type ListDefinition } from "../domain/DefinedList.ts"
 
 /** Returns the configuration with its type. Export the result as default. */
 export const defineConfig = (config: ConfigFile): ConfigFile => config

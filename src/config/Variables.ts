@@ -20,6 +20,7 @@ const definitions = {
   /** A secret, like the other addresses of proxies, because it may contain a login. */
   ROLLCALL_API_PROXY: { kind: "secret", description: "address of the proxy to the API, or none" },
   ROLLCALL_INTEGRATIONS: { kind: "list", description: "ids of the integrations, such as greenhouse:acme" },
+  ROLLCALL_LISTS: { kind: "list", description: "further lists, such as hris.employee=/hris/employees" },
   ROLLCALL_MODELS: { kind: "list", description: "names of the models that are read, or auto (auto)" },
   ROLLCALL_ALLOW_PLAINTEXT: { kind: "list", description: "unencrypted connections: api, kafka, postgres, http, otlp" },
   ROLLCALL_STORE: { kind: "text", description: "sqlite:<file> or postgres://… (sqlite:./rollcall.db)" },

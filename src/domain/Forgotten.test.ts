@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { builtInModels } from "./BuiltInModels.ts"
+import { defineList, entryOf } from "./DefinedList.ts"
 import { embeddingModels, nothingRemoved, removalOf, withoutCopies } from "./Forgotten.ts"
+import { makeModels } from "./Model.ts"
 
 const forgotten = (model: string, ...ids: ReadonlyArray<string>) => new Map([[model, new Set(ids)]])
 
@@ -59,6 +61,17 @@ describe("forgotten records", () => {
       {
         ...review,
         reviewer: null
+      }
+    )
+    const references = [{ path: "boss", kind: "employee", shared: [] }]
+    const teams = entryOf(defineList("hris.team", { path: "/teams", references }))
+    const models = makeModels([...builtInModels.entries, teams])
+    assert.include(embeddingModels(models, "hris.employee"), "hris.team")
+    assert.deepStrictEqual(
+      withoutCopies(models, "hris.team", { id: "t", boss: { id: "f" } }, forgotten("hris.employee", "f")),
+      {
+        id: "t",
+        boss: null
       }
     )
     assert.deepStrictEqual(embeddingModels(builtInModels, "hris.employee"), ["hris.payslip", "hris.performance_review"])

@@ -1,11 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { IncrementalModel } from "../api/Lists.ts"
+import { builtInModels } from "./BuiltInModels.ts"
 import type { JsonObject } from "./Canonical.ts"
+import { defineList, entryOf } from "./DefinedList.ts"
+import { makeModels, type Model } from "./Model.ts"
 import * as Processing from "./Processing.ts"
 import { findReferences } from "./Reference.ts"
 
 const of = (
-  model: IncrementalModel,
+  model: Model,
   content: JsonObject,
   processing = Processing.defaultProcessing(model),
   integration = "t:a"
@@ -64,6 +66,28 @@ describe("references", () => {
       of("hris.performance_review", { id: "p", reviewee: { id: "e" }, review_cycle: { id: "r" } }).size,
       1
     )
+  })
+
+  it("copies with other shared properties, of a defined list, are compared only with each other", () => {
+    const shared = ["first_name"]
+    const list = (name: string) =>
+      entryOf(
+        defineList(`hris.${name}`, { path: `/${name}`, references: [{ path: "boss", kind: "employee", shared }] })
+      )
+    const models = makeModels([...builtInModels.entries, list("manager"), list("contract")])
+    const show = (model: Model, content: JsonObject) => of(model, content, Processing.defaultProcessing(model, models))
+    const boss = { id: "e", first_name: "Ada", work_email: "ada@example.org" }
+    const [manager, contract] = (["hris.manager", "hris.contract"] as const).map((model) =>
+      show(model, { id: "m", boss })
+    )
+    const [payslip, builtIn] = [
+      show("hris.payslip", { id: "p", employee: boss }),
+      of("hris.payslip", { id: "p", employee: boss })
+    ]
+    assert.deepStrictEqual(manager, contract)
+    assert.strictEqual(manager!.size, 1)
+    assert.deepStrictEqual(payslip, builtIn)
+    assert.isFalse(payslip.has([...manager!.keys()][0]!))
   })
 
   it("redacted content is not compared (I11)", () => {

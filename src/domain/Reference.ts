@@ -31,9 +31,11 @@ export const noReferences: References = new Map()
 
 interface ReferencePath extends NestedReference {
   readonly unannounced: boolean
+  /** Names the kind among those with the same shared properties: content of other properties cannot be compared. */
+  readonly group: string
 }
 
-const referencePathsOf = (entry: ListEntry): ReadonlyArray<ReferencePath> => [
+const referencePathsOf = (entry: ListEntry): ReadonlyArray<Omit<ReferencePath, "group">> => [
   ...entry.self === null ? [] : [{ ...entry.self, path: [], unannounced: false }],
   ...entry.nested.map((reference) => ({
     ...reference,
@@ -42,11 +44,17 @@ const referencePathsOf = (entry: ListEntry): ReadonlyArray<ReferencePath> => [
 ]
 
 const referencePaths = perModels(({ lists }): ReadonlyMap<Model, ReadonlyArray<ReferencePath>> => {
-  const all = lists.map((entry) => [entry.model, referencePathsOf(entry)] as const)
-  const unannouncedKinds = new Set(
-    all.flatMap(([, places]) => places).filter(({ unannounced }) => unannounced).map(({ kind }) => kind)
+  const sharedBy = new Map<string, string>()
+  const grouped = (place: Omit<ReferencePath, "group">): ReferencePath => {
+    const shared = place.shared.join()
+    if (!sharedBy.has(place.kind)) sharedBy.set(place.kind, shared)
+    return { ...place, group: sharedBy.get(place.kind) === shared ? place.kind : `${place.kind}\n${shared}` }
+  }
+  const all = lists.map((entry) => [entry.model, referencePathsOf(entry).map(grouped)] as const)
+  const unannouncedGroups = new Set(
+    all.flatMap(([, places]) => places).filter(({ unannounced }) => unannounced).map(({ group }) => group)
   )
-  return new Map(all.map(([model, places]) => [model, places.filter(({ kind }) => unannouncedKinds.has(kind))]))
+  return new Map(all.map(([model, places]) => [model, places.filter(({ group }) => unannouncedGroups.has(group))]))
 })
 
 /**
@@ -75,11 +83,11 @@ export const findReferences = (
   content: JsonObject
 ): References => {
   const references = new Map<number, Reference>()
-  for (const { kind, path, shared, unannounced } of referencePaths(models).get(model) ?? []) {
+  for (const { group, path, shared, unannounced } of referencePaths(models).get(model) ?? []) {
     for (const value of valuesAt(content, path, 0)) {
       const id = value["id"]
       if (typeof id !== "string") continue
-      const referencedRecord = numberOf(`${integration}\n${kind}\n${id}`)
+      const referencedRecord = numberOf(`${integration}\n${group}\n${id}`)
       if (!unannounced && references.get(referencedRecord)?.unannounced === true) continue
       const texts = shared.map((name) => canonical(value[name] ?? null, shape, name))
       references.set(referencedRecord, { content: numberOf(texts.join()), unannounced })

@@ -180,7 +180,9 @@ const reasonOf = (
   const retryAfter = wait === null ? null : Duration.toMillis(wait)
   if (errorClass === "RateLimited") return new RateLimited({ ...detail, retryAfter })
   if (errorClass === "Transient") return new Transient({ ...detail, status, retryAfter })
-  return new reasons[errorClass](detail)
+  return errorClass === "Rejected" && status === 404
+    ? new Rejected({ ...detail, status })
+    : new reasons[errorClass](detail)
 }
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])

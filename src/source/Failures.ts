@@ -13,6 +13,7 @@ import type * as HttpClientError from "effect/http/HttpClientError"
 import * as Option from "effect/Option"
 import { provesNoEffect, refusesEveryRequest } from "../api/ErrorClassification.ts"
 import type { ResolutionPolicy } from "../api/Writes.ts"
+import type { ListEntry } from "../domain/Model.ts"
 import {
   ApplicationAlreadyExists,
   EmployeeAlreadyExists,
@@ -24,6 +25,7 @@ import {
   StaffingEntityClosed,
   Transient,
   Unauthorized,
+  Unsupported,
   WriteError
 } from "./Source.ts"
 
@@ -83,6 +85,20 @@ export const notSent = (
   Reason: typeof Transient | typeof Unauthorized | typeof Inactive,
   message: string
 ): SourceError => new SourceError({ reason: new Reason({ code: null, message, notSent: true }) })
+
+/** The error of a request for a page. An API without the list refuses every request for it, so that repeating one does not help. */
+export const ofList = ({ model, path }: ListEntry, error: SourceError): SourceError => {
+  const { reason } = error
+  if (reason._tag !== "Rejected" || reason.status !== 404) return error
+  const { code, logUrl, message } = reason
+  return new SourceError({
+    reason: new Unsupported({
+      code,
+      message: `${message}: the API has no list ${path}, which is the path of ${model}`,
+      ...logUrl !== undefined && { logUrl }
+    })
+  })
+}
 
 /** How a request ended: "ok", the reason of its error, or "interrupted", which includes a defect and a failed hook. */
 export const outcomeOf = (

@@ -84,7 +84,11 @@ export class Inactive extends Schema.TaggedError<Inactive>()("Inactive", errorFi
     "the customer's connection is broken, switched off or unknown; check the integration id and reconnect the integration."
 }
 /** The API rejected our request. For a request with a cursor this usually means that the cursor expired. */
-export class Rejected extends Schema.TaggedError<Rejected>()("Rejected", errorFields) {
+export class Rejected extends Schema.TaggedError<Rejected>()("Rejected", {
+  ...errorFields,
+  /** Present if the API answered 404: it has nothing at this path. */
+  status: Schema.optionalKey(Schema.Literal(404))
+}) {
   readonly retryable = false
   readonly hint =
     "the API rejected the request; a poll or sweep in progress starts over. If it happens again, report it."

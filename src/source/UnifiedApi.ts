@@ -114,7 +114,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
           ...format,
           maxBytes
         }, onFailure)
-    )
+    ).pipe(Effect.mapError((error) => Failures.ofList(list, error)))
     return { ...data, ...times }
   })
 

@@ -15,6 +15,7 @@ import * as Config from "../../config/Config.ts"
 import type { KafkaSettings } from "../../config/KafkaSettings.ts"
 import type { Fault, RawConfig } from "../../config/RawConfig.ts"
 import { findIneffective, findUnknownVariables } from "../../config/UnknownNames.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { CurrentProxies, describe, type Proxies, proxyFor } from "../../network/Proxies.ts"
 import { findDivergence } from "../../publish/ResumePoint.ts"
 import { findPublishedElsewhere } from "../../publish/Sink.ts"
@@ -234,6 +235,7 @@ export const examine = Effect.fnUntraced(function*(rawConfig: RawConfig, json: b
   const uses = yield* Config.findPluginUses(settings)
   yield* report(checkGroups({ ...settings, rawConfig, unknown, uses }), json).pipe(
     Effect.provide(sourceLayer({ ...settings, ...timeouts })),
-    Effect.provideService(CurrentProxies, settings.proxies)
+    Effect.provideService(CurrentProxies, settings.proxies),
+    Effect.provideService(CurrentModels, settings.known)
   )
 })

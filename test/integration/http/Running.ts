@@ -20,6 +20,7 @@ import * as Config from "../../../src/config/Config.ts"
 import * as PluginAdmin from "../../../src/delivery/admin/PluginAdmin.ts"
 import * as PluginAdminLayer from "../../../src/delivery/admin/PluginAdminLayer.ts"
 import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
+import { builtInModels } from "../../../src/domain/BuiltInModels.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import { Calls } from "../../../src/fleet/Calls.ts"
@@ -129,7 +130,7 @@ export const server = (
     storeFolder,
     samples: false,
     usageOf,
-    checkIntegration: (body) => Config.checkIntegration(nothingSet, ["default", "eu"], body)
+    checkIntegration: (body) => Config.checkIntegration(nothingSet, builtInModels, ["default", "eu"], body)
   }).pipe(
     Layer.provideMerge(control(api, calls)),
     Layer.provideMerge(plugins.length === 0 ? PluginAdmin.none : delivering(plugins, api, write))

@@ -1,0 +1,94 @@
+/** The lists of the API that the configuration defines, in addition to the built-in models. */
+import * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
+import { builtInModels } from "../domain/BuiltInModels.ts"
+import { type DefinedList, entryOf, isDefinedList } from "../domain/DefinedList.ts"
+import { isModel, isModelName, type ListEntry, makeModels, type Models, titleOf } from "../domain/Model.ts"
+import type { ConfigValue } from "./ConfigValue.ts"
+
+const nameHint =
+  "A name is <category>.<name>, such as hris.employee: lower-case letters, digits and underscores, at most 64 characters"
+const pathHint = "Write the path below the base URL, such as /hris/employees, without a query"
+
+/** The names of steps that every model has, and of topics and schemas. */
+const reservedSteps: ReadonlySet<string> = new Set(["created", "updated", "deleted", "state", "event"])
+
+/** A list in the variable: `hris.employee=/hris/employees`. */
+const parsePair = (item: ConfigValue): DefinedList | undefined => {
+  const text = item.text() ?? ""
+  const at = text.indexOf("=")
+  if (at < 0) {
+    item.fault(`"${text}" is not a list`, "Write <name>=<path>, such as hris.employee=/hris/employees")
+    return undefined
+  }
+  return { model: text.slice(0, at).trim() as DefinedList["model"], definition: { path: text.slice(at + 1).trim() } }
+}
+
+const parseList = (item: ConfigValue): DefinedList | undefined => {
+  if (item.isVariable) return parsePair(item)
+  if (isDefinedList(item.value)) return item.value
+  item.fault("is not a list", "List the result of `defineList(…)`")
+  return undefined
+}
+
+const isNames = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((name) => typeof name === "string" && name !== "")
+
+/** The form of the optional parts. TypeScript finds the same mistakes. */
+const faultIn = ({ references, schema, transitions, unordered }: DefinedList["definition"]): string | null => {
+  const isPath = (path: unknown) => typeof path === "string" && path.split(".").every((name) => name !== "")
+  if (schema !== undefined && !(Schema.isSchema(schema) && "fields" in schema)) {
+    return "has a schema that is not a Schema.Struct"
+  }
+  if (unordered !== undefined && !isNames(unordered)) return "has an `unordered` that is not a list of names"
+  const isReference = (one: unknown) =>
+    typeof one === "object" && one !== null && "path" in one && isPath(one.path) && "kind" in one &&
+    typeof one.kind === "string" && "shared" in one && isNames(one.shared)
+  if (references !== undefined && !(Array.isArray(references) && references.every(isReference))) {
+    return "has a reference without path, kind or shared properties"
+  }
+  for (const [name, step] of Object.entries(transitions ?? {})) {
+    if (!/^[a-z][a-z0-9_]*$/.test(name) || reservedSteps.has(name)) return `has a transition with the name ${name}`
+    if (!isPath(step?.path) || (step.becomes !== undefined && !isNames(step.becomes))) {
+      return `has no path, or a value of becomes that is not a list of texts, in the transition ${name}`
+    }
+  }
+  return null
+}
+
+/** Reports what is wrong with a list beside `others`; returns whether it can be read. */
+const isUsable = (item: ConfigValue, { definition, model }: DefinedList, others: Models): boolean => {
+  const report = (message: string, hint: string): false => {
+    item.fault(message, hint)
+    return false
+  }
+  if (!isModelName(model)) return report(`"${model}" cannot be the name of a list`, nameHint)
+  if (isModel(builtInModels, model)) {
+    return report(`"${model}" is a built-in model`, "Remove it: Rollcall reads it without a definition")
+  }
+  if (isModel(others, model)) return report(`"${model}" is defined twice`, "Remove one of the two definitions")
+  const typeName = titleOf(model)
+  const alike = others.entries.find(({ schema }) => SchemaAST.resolveIdentifier(schema.ast) === typeName)
+  if (alike !== undefined) {
+    return report(`"${model}" has the same name of its type as "${alike.model}": ${typeName}`, nameHint)
+  }
+  const { path } = definition
+  if (typeof path !== "string" || !/^(\/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$/.test(path)) {
+    return report(`"${model}" has the path "${String(path)}"`, pathHint)
+  }
+  const same = others.lists.find((other) => other.path === path)
+  if (same !== undefined) return report(`"${model}" has the path of "${same.model}"`, "Define one model for each path")
+  const fault = faultIn(definition)
+  return fault === null || report(`"${model}" ${fault}`, "Correct the definition of the list")
+}
+
+/** The models that this process knows. */
+export const parseLists = (lists: ConfigValue): Models => {
+  const defined: Array<ListEntry> = []
+  const all = () => makeModels([...builtInModels.entries, ...defined])
+  for (const item of [...lists.items(), ...lists.variable("ROLLCALL_LISTS").items()]) {
+    const list = parseList(item)
+    if (list !== undefined && isUsable(item, list, all())) defined.push(entryOf(list))
+  }
+  return defined.length === 0 ? builtInModels : all()
+}

@@ -1,0 +1,112 @@
+/** A list of the API that only the configuration defines, in a running process: everything that built-in models have. */
+import { once } from "node:events"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { freePort, inDirectory, runCommand } from "./Program.ts"
+
+type Row = Readonly<Record<string, unknown>> & { readonly id: string; readonly changed_at: string }
+
+const startedAt = "2026-01-01T00:00:00.000Z"
+const employee = (id: string, change: object = {}): Row => ({
+  id,
+  first_name: `name ${id}`,
+  changed_at: startedAt,
+  ...change
+})
+
+/** An API that has one list, and answers every other path as the sandbox does. */
+const serveEmployees = async () => {
+  const rows = new Map<string, Row>(["a", "b"].map((id) => [id, employee(id)]))
+  const server = createServer(({ url = "" }, response) => {
+    const { pathname, searchParams } = new URL(url, "http://localhost")
+    const isList = pathname === "/v1/hris/employees"
+    const after = searchParams.get("updated_after") ?? ""
+    const ids = searchParams.get("ids")?.split(",")
+    const results = [...rows.values()].filter((row) => row.changed_at >= after && (ids?.includes(row.id) ?? true))
+    const error = { code: "PLATFORM.INPUT_INVALID", title: "The request is not valid", message: "no", log_url: null }
+    response.writeHead(isList ? 200 : 404, { "content-type": "application/json" })
+      .end(JSON.stringify(isList ? { status: "success", data: { results, next: null } } : { status: "error", error }))
+  })
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const { port } = server.address() as AddressInfo
+  return { rows, url: `http://127.0.0.1:${port}/v1`, close: () => server.close() }
+}
+
+describe("a list that ROLLCALL_LISTS defines", () => {
+  it("is read, published, shown and described like a built-in one, and a wrong path blocks only its own stream", () =>
+    inDirectory(async (directory, start) => {
+      const api = await serveEmployees()
+      const port = String(await freePort())
+      const environment = {
+        ROLLCALL_API_URL: api.url,
+        ROLLCALL_API_KEY: "k3y",
+        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+        ROLLCALL_HTTP_PORT: port,
+        ROLLCALL_INTEGRATIONS: "workday:acme",
+        ROLLCALL_LISTS: "hris.employee=/hris/employees,hris.team=/hris/teems",
+        ROLLCALL_MODELS: "hris.employee,hris.team",
+        ROLLCALL_INTERVAL: "1 second",
+        ROLLCALL_OVERLAP_MIN: "1 second"
+      }
+      const get = async (path: string) => {
+        const response = await fetch(`http://127.0.0.1:${port}${path}`)
+        const text = await response.text()
+        return { status: response.status, text, json: () => JSON.parse(text) }
+      }
+      const process = start(["start"], environment)
+      await process.says(/stream blocked: unsupported/, "stderr")
+      const tail = start(["tail", "--json", "--model", "hris.employee", "--since", startedAt], environment)
+      await tail.says(/name b/)
+      api.rows.set("a", employee("a", { first_name: "Ada", changed_at: new Date().toISOString() }))
+      await tail.says(/Ada/)
+      await tail.stop()
+
+      const { streams } = JSON.parse((await runCommand(["status", "--json"], environment)).stdout)
+      const [people, teams] = streams
+      assert.deepStrictEqual([people.stream, people.records_live], ["workday:acme/hris.employee", 2])
+      assert.deepStrictEqual([teams.stream, teams.blocked.reason], ["workday:acme/hris.team", "unsupported"])
+      assert.include(teams.blocked.message, "the API has no list /hris/teems, which is the path of hris.team")
+
+      const events = (await get("/v1/events?model=hris.employee")).json().events
+      assert.deepStrictEqual(
+        events.map(({ data, type }: { type: string; data: { id: string } }) => `${type} ${data.id}`).sort(),
+        ["rollcall.hris.employee.created a", "rollcall.hris.employee.created b", "rollcall.hris.employee.updated a"]
+      )
+      assert.strictEqual(
+        (await get("/v1/records?integration=workday:acme&model=hris.employee")).json().records.length,
+        2
+      )
+      const unknown = await get("/v1/events?model=hris.employe")
+      assert.deepStrictEqual([unknown.status, unknown.json().hint], [400, "did you mean `hris.employee` for model?"])
+
+      const schema = (await get("/schemas/hris.employee/1")).json()
+      assert.deepStrictEqual([schema.title, schema.required, schema.additionalProperties], [
+        "HrisEmployee",
+        ["id"],
+        true
+      ])
+      const { components } = (await get("/openapi.json")).json()
+      assert.include(components.schemas.Model.enum, "hris.employee")
+      assert.property(components.schemas, "HrisEmployeeEventData")
+      assert.include((await get("/v1/overview")).json().models, "hris.employee")
+      assert.match((await get("/metrics")).text, /rollcall_streams\{model="hris.employee",state="ok"\} 1/)
+      assert.include((await runCommand(["schema"], environment)).stdout, "rollcall.hris.employee")
+      const exported = await runCommand(["export", "--model", "hris.employee"], environment)
+      assert.include(exported.stdout, "Ada")
+      const forgotten = await runCommand(["forget", "workday:acme/hris.employee/b", "--yes", "--wait"], environment)
+      assert.strictEqual(forgotten.code, 0, forgotten.stderr)
+      assert.notInclude((await get("/v1/events")).text, "name b")
+
+      await process.stop()
+      const { ROLLCALL_LISTS: _, ROLLCALL_MODELS: __, ...without } = environment
+      const later = start(["start"], { ...without, ROLLCALL_MODELS: "hris.skill" })
+      await later.says(/stream blocked: unsupported/, "stderr")
+      const kept = JSON.parse((await runCommand(["status", "--json"], environment)).stdout).streams
+      assert.deepStrictEqual(kept.map(({ stream }: { stream: string }) => stream), ["workday:acme/hris.skill"])
+      assert.include((await get("/v1/events")).text, "Ada")
+      api.close()
+    }))
+})

@@ -38,9 +38,9 @@ const sentenceOf = ({ cause, state, stream, target }: Condition): string => {
   }
   if (state === "paused") return "Paused by an operator: it is not read until it is resumed."
   if (failing !== null) {
-    return `Failing since ${timeOf(failing.since)}, ${count(failing.count, "time")} in a row: ${
-      closed(cause)
-    }${/automatically/.test(failing.message) ? "" : " Rollcall tries again by itself."}${logOf(failing)}`
+    return `Failing since ${timeOf(failing.since)}, ${count(failing.count, "time")} in a row: ${closed(cause)}${
+      /automatically/.test(failing.message) ? "" : " Rollcall tries again by itself."
+    }${logOf(failing)}`
   }
   if (stream.phase === "starting") return "Waiting for the first response of the API."
   if (stream.phase === "backfilling") {

@@ -114,6 +114,19 @@ describe("a handler as an async function", () => {
     }
   })
 
+  it("may pass its capabilities on with a spread", async () => {
+    const plugin = Plugin.make("p").on("ats.application.created", {}, async (_, given) => {
+      const copy = { ...given }
+      assert.deepStrictEqual(
+        Object.keys(copy).toSorted(),
+        ["api", "config", "events", "fetch", "journal", "records", "signal"]
+      )
+      assert.isFunction(copy.api.addTag)
+    })
+    const { deliveries } = await Testing.make(plugin).deliver(Testing.event("ats.application.created", {}))
+    assert.deepStrictEqual(deliveries.map(({ state }) => state), ["done"])
+  })
+
   it("a write inside a step is keyed by the step, so an equal write outside the step is sent separately", async () => {
     const plugin = Plugin.make("nested", { needs: { writes: ["addResultLink"] } }).on(
       "ats.tag.created",

@@ -191,7 +191,9 @@ const capabilitiesOf = (handler: Invocation, { signal }: AbortController): Async
 }
 
 /** The function of an Effect handler uses none of them. */
-const lazyCapabilities = lazily<AsyncCapabilities>(["api", "records", "events", "journal", "fetch", "signal"])
+const lazyCapabilities = lazily<AsyncCapabilities>(["api", "records", "events", "journal", "fetch", "signal"], {
+  own: true
+})
 
 /**
  * Calls the function of a handler, and runs the promise or the Effect that it returns. The function fails by throwing one of the four failures, or with an Effect that

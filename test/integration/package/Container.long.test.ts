@@ -21,6 +21,7 @@ interface Service {
   readonly privileged?: boolean
   readonly environment?: Readonly<Record<string, string | number>>
   readonly user?: string
+  readonly working_dir?: string
   readonly ports?: ReadonlyArray<string>
   readonly volumes?: ReadonlyArray<string>
   readonly healthcheck?: { readonly test: ReadonlyArray<string> }
@@ -45,6 +46,7 @@ const servicesOf = (file: string): Readonly<Record<string, Service>> => {
 const composeFiles = ["docker-compose.yml", "deploy/docker-compose.fleet.yml"]
 const services = servicesOf("docker-compose.yml")
 
+const manifest: { readonly bin: object } = JSON.parse(read("package.json"))
 const token = "a-token-of-sufficient-length-0123456789"
 
 /** The variables of a service, as compose passes them: `${NAME}` with the given value, `${NAME:-default}` with the default. */
@@ -232,6 +234,40 @@ describe.each(composeFiles)("%s", (file) => {
       })
       assert.strictEqual(store._tag, "postgres" in services ? "Postgres" : "Sqlite")
       assert.strictEqual(http.port, 8477)
+    }))
+})
+
+describe("the compose file of a new project", () => {
+  const { rollcall, sandbox, ...others } = servicesOf("templates/project/docker-compose.yml")
+  if (rollcall === undefined || sandbox === undefined) assert.fail("a service is missing")
+
+  it("runs both services from the project's folder, in the version of Node.js of the image, without capabilities", () => {
+    assert.deepStrictEqual(others, {})
+    const [base = ""] = argumentsOf("ARG")
+    const major = /node:(\d+)\./.exec(base)?.[1] ?? assert.fail(base)
+    for (const { cap_drop, command, image, security_opt, volumes, working_dir } of [rollcall, sandbox]) {
+      assert.strictEqual(image, `node:${major}-slim`)
+      assert.strictEqual(command?.[0], `node_modules/.bin/${Object.keys(manifest.bin)[0]}`)
+      assert.strictEqual(working_dir, "/app")
+      assert.strictEqual(volumes?.[0], ".:/app:ro")
+      assert.deepStrictEqual([cap_drop, security_opt], [["ALL"], ["no-new-privileges:true"]])
+    }
+  })
+
+  it.effect("gives Rollcall variables that it accepts: the address of the sandbox, a store in a volume, and the port that is published", () =>
+    Effect.gen(function*() {
+      const variables = interpolated(rollcall.environment ?? {}, { ROLLCALL_HTTP_TOKEN: token })
+      const { accounts, http, store } = yield* acceptedSettings({
+        ...variables,
+        ROLLCALL_INTEGRATIONS: "greenhouse:acme"
+      })
+      const { command = [] } = sandbox
+      const port = command[command.indexOf("--port") + 1]
+      assert.deepStrictEqual(Object.values(accounts).map(({ url }) => url), [`http://sandbox:${port}/v1`])
+      assert.deepStrictEqual(rollcall.ports, [`127.0.0.1:${http.port}:${http.port}`])
+      assert.strictEqual(rollcall.volumes?.[1], "store:/data")
+      assert.isTrue(store._tag === "Sqlite" && store.file.startsWith("/data/"))
+      assert.strictEqual(rollcall.stop_grace_period, services["rollcall"]?.stop_grace_period)
     }))
 })
 

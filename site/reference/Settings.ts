@@ -77,6 +77,7 @@ const others: Readonly<Record<string, Variable>> = {
   "integrations[].models": "ROLLCALL_MODELS",
   "integrations[].interval": "ROLLCALL_INTERVAL",
   "integrations[].sweepInterval": "ROLLCALL_SWEEP_INTERVAL",
+  lists: "ROLLCALL_LISTS",
   "kafka.ssl": "KAFKA_SSL"
 }
 

@@ -34,6 +34,9 @@ describe("docs/reference", () => {
     assert.sameMembers(own, [...readProperties().keys()])
     const page = read("docs/reference/settings.md")
     assert.deepStrictEqual(variableNames.filter((name) => !page.includes(`\`${name}\``)), [])
+    const [, alone = ""] = page.split("## Variables without a property")
+    const shared = /^(OTEL_|https?_proxy$|no_proxy$)/i
+    assert.deepStrictEqual(variableNames.filter((name) => alone.includes(`\`${name}\``) !== shared.test(name)), [])
   })
 })
 

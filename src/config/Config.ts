@@ -12,8 +12,9 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { type AnyList, entryOf } from "../domain/DefinedList.ts"
 import * as Guard from "../domain/Guard.ts"
-import type { Models } from "../domain/Model.ts"
+import { identityOf, type Models } from "../domain/Model.ts"
 import { isPlugin, type Plugin } from "../plugin/Plugin.ts"
 import { configurationOf, type IncompleteConfiguration, isEnabledIn } from "../plugin/PluginConfiguration.ts"
 import { ConfigValue, notSet } from "./ConfigValue.ts"
@@ -106,7 +107,7 @@ const parseSettings = (sections: Sections) => {
     telemetry: telemetry.settings,
     /** Mistakes because of which something is not exported. */
     telemetryFaults: telemetry.faults,
-    plugins: parsePlugins(sections.plugins)
+    plugins: parsePlugins(known, sections.plugins)
   }
 }
 
@@ -189,7 +190,13 @@ export const checkPlugins = (settings: Pick<Settings, "integrations" | "plugins"
     return faults.length === 0 ? Effect.void : Effect.fail(new ConfigFaults({ faults }))
   })
 
-const parsePlugins = (list: ConfigValue): ReadonlyArray<Plugin<unknown>> => {
+/** Whether the service reads this list by the same definition. */
+const isDefined = (known: Models, list: AnyList): boolean => {
+  const entry = known.entryOf(list.model)
+  return entry !== undefined && JSON.stringify(identityOf(entry)) === JSON.stringify(identityOf(entryOf(list)))
+}
+
+const parsePlugins = (known: Models, list: ConfigValue): ReadonlyArray<Plugin<unknown>> => {
   const names = new Set<string>()
   return list.items().flatMap((item) => {
     const plugin = item.value
@@ -202,7 +209,13 @@ const parsePlugins = (list: ConfigValue): ReadonlyArray<Plugin<unknown>> => {
       )
       return []
     }
-    const { issues, handlers, name } = plugin
+    const { issues, handlers, lists, name } = plugin
+    for (const unknown of lists.filter((one) => !isDefined(known, one))) {
+      item.fault(
+        `"${name}" handles events of "${unknown.model}", and \`lists\` does not have this definition`,
+        "Add the result of `defineList(…)` that the plugin uses to `lists`"
+      )
+    }
     for (const { hint, message } of issues) item.fault(message, hint)
     if (names.has(name)) item.fault(`"${name}" is listed twice`, "Rename or remove one of the two plugins")
     if (handlers.length === 0) {

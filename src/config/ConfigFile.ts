@@ -6,7 +6,7 @@
  * - The types only help while the file is written. At start the exported value is checked, and every fault names its path.
  */
 import type { BuiltInModel } from "../domain/BuiltInModels.ts"
-import type { DefinedList } from "../domain/DefinedList.ts"
+import type { AnyList } from "../domain/DefinedList.ts"
 import type { DurationText } from "../domain/DurationText.ts"
 import type { Model } from "../domain/Model.ts"
 import type { Plugin } from "../plugin/Plugin.ts"
@@ -214,7 +214,7 @@ export interface ConfigFile {
   /** The connected systems that are read. */
   readonly integrations?: ReadonlyArray<IntegrationConfig>
   /** Lists of the API beside the built-in models, each the result of `defineList`. The variable adds `<name>=<path>`. */
-  readonly lists?: ReadonlyArray<DefinedList>
+  readonly lists?: ReadonlyArray<AnyList>
   /** How records are stored and published, by model. */
   readonly models?: { readonly [name in BuiltInModel | Model]?: ModelConfig }
   /** Key of the hashes, required for `hash`. Keep it: with another key every hash changes. */

@@ -2,7 +2,7 @@
 import * as Schema from "effect/Schema"
 import * as SchemaAST from "effect/SchemaAST"
 import { builtInModels } from "../domain/BuiltInModels.ts"
-import { type DefinedList, entryOf, isDefinedList } from "../domain/DefinedList.ts"
+import { type AnyList, entryOf, isDefinedList } from "../domain/DefinedList.ts"
 import { isModel, isModelName, type ListEntry, makeModels, type Models, titleOf } from "../domain/Model.ts"
 import type { ConfigValue } from "./ConfigValue.ts"
 
@@ -14,17 +14,17 @@ const pathHint = "Write the path below the base URL, such as /hris/employees, wi
 const reservedSteps: ReadonlySet<string> = new Set(["created", "updated", "deleted", "state", "event"])
 
 /** A list in the variable: `hris.employee=/hris/employees`. */
-const parsePair = (item: ConfigValue): DefinedList | undefined => {
+const parsePair = (item: ConfigValue): AnyList | undefined => {
   const text = item.text() ?? ""
   const at = text.indexOf("=")
   if (at < 0) {
     item.fault(`"${text}" is not a list`, "Write <name>=<path>, such as hris.employee=/hris/employees")
     return undefined
   }
-  return { model: text.slice(0, at).trim() as DefinedList["model"], definition: { path: text.slice(at + 1).trim() } }
+  return { model: text.slice(0, at).trim() as AnyList["model"], definition: { path: text.slice(at + 1).trim() } }
 }
 
-const parseList = (item: ConfigValue): DefinedList | undefined => {
+const parseList = (item: ConfigValue): AnyList | undefined => {
   if (item.isVariable) return parsePair(item)
   if (isDefinedList(item.value)) return item.value
   item.fault("is not a list", "List the result of `defineList(…)`")
@@ -35,7 +35,7 @@ const isNames = (value: unknown): boolean =>
   Array.isArray(value) && value.every((name) => typeof name === "string" && name !== "")
 
 /** The form of the optional parts. TypeScript finds the same mistakes. */
-const faultIn = ({ references, schema, transitions, unordered }: DefinedList["definition"]): string | null => {
+const faultIn = ({ references, schema, transitions, unordered }: AnyList["definition"]): string | null => {
   const isPath = (path: unknown) => typeof path === "string" && path.split(".").every((name) => name !== "")
   if (schema !== undefined && !(Schema.isSchema(schema) && "fields" in schema)) {
     return "has a schema that is not a Schema.Struct"
@@ -57,7 +57,7 @@ const faultIn = ({ references, schema, transitions, unordered }: DefinedList["de
 }
 
 /** Reports what is wrong with a list beside `others`; returns whether it can be read. */
-const isUsable = (item: ConfigValue, { definition, model }: DefinedList, others: Models): boolean => {
+const isUsable = (item: ConfigValue, { definition, model }: AnyList, others: Models): boolean => {
   const report = (message: string, hint: string): false => {
     item.fault(message, hint)
     return false

@@ -6,7 +6,17 @@
  *   null, whatever the definition says.
  */
 import * as Schema from "effect/Schema"
-import { type ListEntry, listEntry, type Model, openSchema, type RecordSchema, titleOf } from "./Model.ts"
+import { builtInModels } from "./BuiltInModels.ts"
+import {
+  type ListEntry,
+  listEntry,
+  makeModels,
+  type Model,
+  type Models,
+  openSchema,
+  type RecordSchema,
+  titleOf
+} from "./Model.ts"
 
 export type RecordFields = Schema.Struct.Fields
 
@@ -33,7 +43,18 @@ export interface ListDefinition<F extends RecordFields = RecordFields, T extends
   readonly unordered?: ReadonlyArray<string>
 }
 
-/** A list of the API as a model, such as `hris.employee`. */
+/** A record of a list as the API returns it: any field except `id` may be null or absent, and it may have further fields. */
+export type ListRecord<F extends RecordFields> =
+  & { readonly id: string }
+  & { readonly [K in Exclude<keyof F, "id">]?: F[K]["Encoded"] | null }
+
+/** An event of a list that a handler can receive: `step` is a kind, or the name of a transition. */
+export interface ListTrigger<M extends Model, F extends RecordFields, T extends string, S extends string> {
+  readonly list: DefinedList<M, F, T>
+  readonly step: S
+}
+
+/** A list of the API as a model, such as `hris.employee`, and the events of its records. */
 export interface DefinedList<
   M extends Model = Model,
   F extends RecordFields = RecordFields,
@@ -41,6 +62,10 @@ export interface DefinedList<
 > {
   readonly model: M
   readonly definition: ListDefinition<F, T>
+  readonly created: ListTrigger<M, F, T, "created">
+  readonly updated: ListTrigger<M, F, T, "updated">
+  readonly deleted: ListTrigger<M, F, T, "deleted">
+  readonly transition: <const S extends T>(name: S) => ListTrigger<M, F, T, S>
 }
 
 /** Defines a list of the API as the model `model`: `<category>.<name>`. List the result in `lists` of the configuration. */
@@ -48,13 +73,35 @@ export const defineList = <
   const M extends Model,
   const F extends RecordFields = RecordFields,
   const T extends string = never
->(model: M, definition: ListDefinition<F, T>): DefinedList<M, F, T> => ({ model, definition })
+>(model: M, definition: ListDefinition<F, T>): DefinedList<M, F, T> => {
+  const list: DefinedList<M, F, T> = {
+    model,
+    definition,
+    get created() {
+      return { list, step: "created" } as const
+    },
+    get updated() {
+      return { list, step: "updated" } as const
+    },
+    get deleted() {
+      return { list, step: "deleted" } as const
+    },
+    transition: (step) => ({ list, step })
+  }
+  return list
+}
 
-export const isDefinedList = (value: unknown): value is DefinedList =>
+/** A list without the types of its records. */
+export type AnyList = Pick<DefinedList, "model"> & {
+  readonly definition: Omit<ListDefinition, "schema"> & { readonly schema?: object }
+}
+
+export const isDefinedList = (value: unknown): value is AnyList =>
   typeof value === "object" && value !== null && "model" in value && typeof value.model === "string" &&
   "definition" in value && typeof value.definition === "object" && value.definition !== null
 
-const schemaOf = ({ definition: { schema }, model }: DefinedList): RecordSchema => {
+const schemaOf = ({ definition, model }: AnyList): RecordSchema => {
+  const { schema } = definition as ListDefinition
   if (schema === undefined) return openSchema(model)
   const fields = Object.entries(schema.fields).map(([name, field]) =>
     [name, Schema.optional(Schema.NullOr(field as Schema.Codec<unknown, unknown>))] as const
@@ -64,7 +111,7 @@ const schemaOf = ({ definition: { schema }, model }: DefinedList): RecordSchema 
 
 const segmentsOf = (path: string): ReadonlyArray<string> => path.split(".")
 
-export const entryOf = (list: DefinedList): ListEntry => {
+export const entryOf = (list: AnyList): ListEntry => {
   const { path, references = [], transitions = {}, unordered = [] } = list.definition
   return listEntry({
     model: list.model,
@@ -79,3 +126,7 @@ export const entryOf = (list: DefinedList): ListEntry => {
     schema: schemaOf(list)
   })
 }
+
+/** The built-in models and these lists. */
+export const withLists = (lists: ReadonlyArray<AnyList>): Models =>
+  lists.length === 0 ? builtInModels : makeModels([...builtInModels.entries, ...lists.map(entryOf)])

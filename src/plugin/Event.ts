@@ -8,6 +8,7 @@ import type { modelSchemas } from "../api/ModelSchemas.ts"
 import type { BuiltInModel, TransitionName } from "../domain/BuiltInModels.ts"
 import type { JsonValue } from "../domain/Canonical.ts"
 import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
+import type { ListRecord, RecordFields } from "../domain/DefinedList.ts"
 import type { Cause } from "../domain/Echo.ts"
 import type { Model } from "../domain/Model.ts"
 
@@ -83,49 +84,67 @@ export interface Envelope<M extends Model> {
   readonly position: string
 }
 
-export interface Created<M extends BuiltInModel> {
+export interface Created<R> {
   readonly kind: "created"
   readonly before: null
-  readonly after: RecordOf<M>
+  readonly after: R
 }
-export interface Deleted<M extends BuiltInModel> {
+export interface Deleted<R> {
   readonly kind: "deleted"
   /** Null if the reason is `forgotten`: an operator had the record removed, so its content no longer exists. */
-  readonly before: RecordOf<M> | null
+  readonly before: R | null
   readonly after: null
 }
-export interface Updated<M extends BuiltInModel, P extends string> {
+export interface Updated<R, P extends string> {
   readonly kind: "updated"
-  readonly before: RecordOf<M>
-  readonly after: RecordOf<M>
+  readonly before: R
+  readonly after: R
   /** The top-level properties that changed, each with its whole value before and after. */
   readonly change: {
-    readonly [K in Extract<keyof RecordOf<M>, string>]?: {
-      readonly before: RecordOf<M>[K] | undefined
-      readonly after: RecordOf<M>[K] | undefined
+    readonly [K in Extract<keyof R, string>]?: {
+      readonly before: R[K] | undefined
+      readonly after: R[K] | undefined
     }
   }
   /** Names of the changed properties; only those listed in the handler's `changed` option, if it has one. */
   readonly changed: ReadonlyArray<P>
 }
 /** A transition can also happen on a `created` event; `before` is then null. */
-export interface Transitioned<M extends BuiltInModel> {
+export interface Transitioned<R, N extends string> {
   readonly kind: "created" | "updated"
-  readonly before: RecordOf<M> | null
-  readonly after: RecordOf<M>
-  readonly transition: { readonly name: TransitionName<M>; readonly from: string | null; readonly to: string | null }
+  readonly before: R | null
+  readonly after: R
+  readonly transition: { readonly name: N; readonly from: string | null; readonly to: string | null }
 }
 
 /** The event that a handler of trigger `T` receives; `P`: the properties in its `changed` option. */
 export type EventOf<T extends Trigger, P extends string = never> =
   & Omit<Envelope<ModelOf<T>>, "kind">
-  & (T extends `${string}.created` ? Created<ModelOf<T>>
-    : T extends `${string}.deleted` ? Deleted<ModelOf<T>>
-    : T extends `${string}.updated` ? Updated<ModelOf<T>, [P] extends [never] ? PropertyOf<T> : P>
-    : Transitioned<ModelOf<T>>)
+  & (T extends `${string}.created` ? Created<RecordOf<ModelOf<T>>>
+    : T extends `${string}.deleted` ? Deleted<RecordOf<ModelOf<T>>>
+    : T extends `${string}.updated` ? Updated<RecordOf<ModelOf<T>>, [P] extends [never] ? PropertyOf<T> : P>
+    : Transitioned<RecordOf<ModelOf<T>>, TransitionName<ModelOf<T>>>)
+
+/** The properties of a list's records whose changes an update can be about. */
+export type ListPropertyOf<F extends RecordFields> = Exclude<Extract<keyof F, string>, Unchanging>
+
+/** The event that a handler of a list's trigger receives; `S`: a kind, or a transition. */
+export type ListEventOf<M extends Model, F extends RecordFields, S extends string, P extends string = never> =
+  & Omit<Envelope<M>, "kind">
+  & (S extends "created" ? Created<ListRecord<F>>
+    : S extends "deleted" ? Deleted<ListRecord<F>>
+    : S extends "updated" ? Updated<ListRecord<F>, [P] extends [never] ? ListPropertyOf<F> : P>
+    : Transitioned<ListRecord<F>, S>)
 
 /** The event that a handler of several triggers receives: `EventOf` the trigger that matched. */
 export type OneOf<T extends Trigger, P extends string = never> = { [K in T]: EventOf<K, P> }[T]
 
 /** An event of any trigger. */
 export type AnyEvent = OneOf<Trigger>
+
+/** An event of a defined list whose type is not known. */
+export type AnyListEvent = Omit<Envelope<Model>, "kind"> & {
+  readonly kind: Kind
+  readonly before: { readonly id: string } | null
+  readonly after: { readonly id: string } | null
+}

@@ -11,7 +11,7 @@ import { segments } from "../domain/Diff.ts"
 import { isOwnChangeOnly } from "../domain/Echo.ts"
 import type { Model } from "../domain/Model.ts"
 import type { Transition } from "../domain/Transition.ts"
-import type { Envelope, Trigger } from "./Event.ts"
+import type { Envelope } from "./Event.ts"
 import type { Handler } from "./Handler.ts"
 
 /** An event as stored in the log, with its contents parsed. */
@@ -106,19 +106,19 @@ export const envelopeOf = (event: PublishedEvent): Envelope<Model> & Pick<Publis
   cause: event.cause
 })
 
-const isKindOf = (trigger: Trigger, { kind, model }: PublishedEvent) => trigger === `${model}.${kind}`
-const isTransitionOf = (trigger: Trigger, { model }: PublishedEvent, { name }: Transition) =>
+const isKindOf = (trigger: string, { kind, model }: PublishedEvent) => trigger === `${model}.${kind}`
+const isTransitionOf = (trigger: string, { model }: PublishedEvent, { name }: Transition) =>
   trigger === `${model}.${name}`
 
 /** Whether the trigger matches the event, and at least one of the `wanted` properties changed. */
-const matches = (trigger: Trigger, wanted: ReadonlyArray<string> | null, event: PublishedEvent): boolean =>
+const matches = (trigger: string, wanted: ReadonlyArray<string> | null, event: PublishedEvent): boolean =>
   isKindOf(trigger, event)
     ? event.kind !== "updated" || wanted === null || changedProperties(event).some((name) => wanted.includes(name))
     : event.transitions.some((transition) => isTransitionOf(trigger, event, transition))
 
 /** The event as a handler receives it for a trigger that matches. */
 const eventForTrigger = (
-  trigger: Trigger,
+  trigger: string,
   wanted: ReadonlyArray<string> | null,
   event: PublishedEvent
 ): object => {
@@ -142,7 +142,7 @@ type Receiver = Pick<Handler<never>, "activation" | "options">
 const wantedBy = ({ activation }: Receiver) => activation._tag === "Event" ? activation.changed : null
 
 /** The first trigger of a handler of `plugin` that matches; null if the handler does not receive the event. Contents are not parsed. */
-export const triggerFor = (plugin: string, handler: Receiver, event: PublishedEvent): Trigger | null => {
+export const triggerFor = (plugin: string, handler: Receiver, event: PublishedEvent): string | null => {
   const { activation, options } = handler
   if (activation._tag === "Tick") return null
   const { origins } = options

@@ -6,7 +6,6 @@ import type { Origin } from "../domain/ChangeEvent.ts"
 import type { DurationInput } from "../domain/DurationText.ts"
 import { callHandler, type HandlerFunction } from "./Async.ts"
 import type { HandlerEffect } from "./Capabilities.ts"
-import type { Trigger } from "./Event.ts"
 import { Uncaught } from "./Failure.ts"
 
 /** One run of an `.every` handler in one integration: when it was due, and the part of the log since the previous run. */
@@ -56,12 +55,12 @@ export interface BatchOptions extends EventOptions {
 export type Activation =
   | {
     readonly _tag: "Event"
-    readonly triggers: ReadonlyArray<Trigger>
+    readonly triggers: ReadonlyArray<string>
     readonly changed: ReadonlyArray<string> | null
   }
   | {
     readonly _tag: "Batch"
-    readonly triggers: ReadonlyArray<Trigger>
+    readonly triggers: ReadonlyArray<string>
     readonly size: number
     readonly within: DurationInput
   }

@@ -11,9 +11,20 @@
 import type * as Config from "effect/Config"
 import type { ReadName } from "../api/Reads.ts"
 import type { WriteName } from "../api/Writes.ts"
+import { type AnyList, isDefinedList, type ListTrigger, type RecordFields } from "../domain/DefinedList.ts"
 import type { DurationInput } from "../domain/DurationText.ts"
+import type { Model } from "../domain/Model.ts"
 import type { HandlerFunction } from "./Async.ts"
-import type { CheckedTrigger, EventOf, KnownTrigger, OneOf, PropertyOf, Trigger } from "./Event.ts"
+import type {
+  CheckedTrigger,
+  EventOf,
+  KnownTrigger,
+  ListEventOf,
+  ListPropertyOf,
+  OneOf,
+  PropertyOf,
+  Trigger
+} from "./Event.ts"
 import {
   type Activation,
   type BatchOptions,
@@ -82,6 +93,21 @@ export interface Plugin<C> {
   /** All mistakes in the plugin; a plugin with issues is not started. */
   readonly issues: ReadonlyArray<PluginIssue>
 
+  /** The defined lists whose events the handlers receive. */
+  readonly lists: ReadonlyArray<AnyList>
+
+  /** Runs the handler for each event of a defined list, in order per record. */
+  on<
+    M extends Model,
+    F extends RecordFields,
+    T extends string,
+    S extends string,
+    const P extends ListPropertyOf<F> = never
+  >(
+    trigger: ListTrigger<M, F, T, S>,
+    options: S extends "updated" ? UpdateOptions<P> : EventOptions,
+    handle: HandlerFunction<ListEventOf<M, F, S, P>, C>
+  ): Plugin<C>
   /** Runs the handler for each event of a trigger, in order per record. */
   on<const T extends string, const P extends PropertyOf<KnownTrigger<T>> = never>(
     trigger: CheckedTrigger<T>,
@@ -95,6 +121,11 @@ export interface Plugin<C> {
     handle: HandlerFunction<OneOf<T, P>, C>
   ): Plugin<C>
   /** Runs the handler for several events of one integration at once. A failed batch is halved until the failing event is alone. */
+  batch<M extends Model, F extends RecordFields, T extends string, S extends string>(
+    trigger: ListTrigger<M, F, T, S>,
+    options: BatchOptions,
+    handle: HandlerFunction<ReadonlyArray<ListEventOf<M, F, S>>, C>
+  ): Plugin<C>
   batch<const T extends string>(
     trigger: CheckedTrigger<T>,
     options: BatchOptions,
@@ -119,34 +150,46 @@ export const isPlugin = (value: unknown): value is Plugin<unknown> =>
 const optionsOf = (options: unknown): EventOptions & Partial<BatchOptions> & Pick<UpdateOptions<string>, "changed"> =>
   typeof options === "object" && options !== null ? options : {}
 
+const isListTrigger = (trigger: unknown): trigger is { readonly list: AnyList; readonly step: string } =>
+  typeof trigger === "object" && trigger !== null && "list" in trigger && isDefinedList(trigger.list) &&
+  "step" in trigger && typeof trigger.step === "string"
+
+/** The name of a trigger: `hris.employee.created` for `employees.created`. */
+const nameOf = (trigger: unknown): unknown => isListTrigger(trigger) ? `${trigger.list.model}.${trigger.step}` : trigger
+
 const define = <C>(
   name: string,
   definition: Definition<C>,
   handlers: ReadonlyArray<Handler<C>>,
   settings: CombinedSettings,
-  issues: ReadonlyArray<PluginIssue>
+  issues: ReadonlyArray<PluginIssue>,
+  lists: ReadonlyArray<AnyList> = []
 ): Plugin<C> => {
   const add = (
     by: HandlerDefinition["by"],
-    triggers: ReadonlyArray<Trigger>,
+    given: ReadonlyArray<unknown>,
     options: unknown,
     handle: unknown,
-    activation: Activation,
+    activationOf: (triggers: ReadonlyArray<string>) => Activation,
     interval: unknown = null
   ): Plugin<C> => {
+    const used = new Map(lists.map((list) => [list.model, list]))
+    for (const trigger of given) if (isListTrigger(trigger)) used.set(trigger.list.model, trigger.list)
+    const triggers = given.map(nameOf)
     const { as } = optionsOf(options)
     const own = typeof as === "string" ? as : by === "every" ? String(interval) : triggers.join(", ")
-    const found = [...validateHandler(name, { by, name: own, triggers, interval, options, handle })]
+    const found = [...validateHandler(name, { by, name: own, triggers, interval, options, handle }, [...used.values()])]
     if (handlers.some(({ name }) => name === own)) {
       found.push({
         message: `plugin "${name}" has two handlers named "${own}"`,
         hint: "Give one of them a different name with `as`"
       })
     }
+    const activation = activationOf(triggers as ReadonlyArray<string>)
     const handler: Handler<C> = { name: own, activation, options: optionsOf(options), run: runOf<C>(handle) }
-    return define(name, definition, [...handlers, handler], settings, [...issues, ...found])
+    return define(name, definition, [...handlers, handler], settings, [...issues, ...found], [...used.values()])
   }
-  const event = (triggers: ReadonlyArray<Trigger>, options: unknown): Activation => ({
+  const event = (options: unknown) => (triggers: ReadonlyArray<string>): Activation => ({
     _tag: "Event",
     triggers,
     changed: optionsOf(options).changed ?? null
@@ -157,21 +200,21 @@ const define = <C>(
     handlers,
     settings,
     issues,
-    on: (trigger: Trigger, options: unknown, handle: unknown) =>
-      add("on", [trigger], options, handle, event([trigger], options)),
-    onAny: (some: ReadonlyArray<Trigger>, options: unknown, handle: unknown) => {
+    lists,
+    on: (trigger: unknown, options: unknown, handle: unknown) => add("on", [trigger], options, handle, event(options)),
+    onAny: (some: ReadonlyArray<unknown>, options: unknown, handle: unknown) => {
       const triggers = Array.isArray(some) ? some : [some]
-      return add("onAny", triggers, options, handle, event(triggers, options))
+      return add("onAny", triggers, options, handle, event(options))
     },
-    batch: (trigger: Trigger, options: unknown, handle: unknown) => {
+    batch: (trigger: unknown, options: unknown, handle: unknown) => {
       // a missing option is an issue, so the plugin never starts with these defaults
       const { size = 1, within = 0 } = optionsOf(options)
-      return add("batch", [trigger], options, handle, { _tag: "Batch", triggers: [trigger], size, within })
+      return add("batch", [trigger], options, handle, (triggers) => ({ _tag: "Batch", triggers, size, within }))
     },
     every: (interval: DurationInput, options: unknown, handle: unknown) =>
-      add("every", [], options, handle, { _tag: "Tick", every: interval }, interval),
+      add("every", [], options, handle, () => ({ _tag: "Tick", every: interval }), interval),
     with: (more) =>
-      define(name, definition, handlers, combine(settings, more), [...issues, ...validateSettings(name, more)])
+      define(name, definition, handlers, combine(settings, more), [...issues, ...validateSettings(name, more)], lists)
   }
 }
 

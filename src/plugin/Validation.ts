@@ -6,8 +6,8 @@ import * as Config from "effect/Config"
 import { fieldsOf } from "../api/Fields.ts"
 import { readNames } from "../api/Reads.ts"
 import { writeNames } from "../api/Writes.ts"
-import { builtInModels } from "../domain/BuiltInModels.ts"
-import type { RecordEntry } from "../domain/Model.ts"
+import { type AnyList, withLists } from "../domain/DefinedList.ts"
+import { type Models, perModels, type RecordEntry } from "../domain/Model.ts"
 import {
   anything,
   type Check,
@@ -35,14 +35,16 @@ const triggerNamesOf = ({ transitions }: RecordEntry): ReadonlyArray<string> => 
   "deleted",
   ...transitions.map(({ name }) => name)
 ]
-const { entries } = builtInModels
-const triggers = entries.flatMap((entry) => triggerNamesOf(entry).map((step) => `${entry.model}.${step}`))
+const triggersOf = perModels(({ entries }) =>
+  entries.flatMap((entry) => triggerNamesOf(entry).map((step) => `${entry.model}.${step}`))
+)
 
-export const triggerIssues = (where: string, trigger: unknown): ReadonlyArray<PluginIssue> => {
+export const triggerIssues = (models: Models, where: string, trigger: unknown): ReadonlyArray<PluginIssue> => {
+  const triggers = triggersOf(models)
   if (triggers.includes(trigger as string)) return []
-  const entry = entries.find(({ model }) => typeof trigger === "string" && trigger.startsWith(`${model}.`))
+  const entry = models.entries.find(({ model }) => typeof trigger === "string" && trigger.startsWith(`${model}.`))
   const known = entry === undefined
-    ? `The models are ${builtInModels.names.join(", ")}`
+    ? `The models are ${models.names.join(", ")}`
     : `The triggers of ${entry.model} are ${triggerNamesOf(entry).join(", ")}`
   return [{
     message: `${where}: ${describe(trigger)} is not a trigger`,
@@ -54,10 +56,11 @@ export const triggerIssues = (where: string, trigger: unknown): ReadonlyArray<Pl
 const unchanging: ReadonlySet<string> = new Set(["id", "changed_at", "remote_updated_at"])
 
 /** The properties whose changes these triggers can be about; null (no check) if the model of a trigger is unknown. */
-const propertiesOf = (some: ReadonlyArray<unknown>): ReadonlyArray<string> | null => {
-  const found = some.map((trigger) => builtInModels.entryOf(String(trigger).slice(0, String(trigger).lastIndexOf("."))))
+const propertiesOf = (models: Models, some: ReadonlyArray<unknown>): ReadonlyArray<string> | null => {
+  const found = some.map((trigger) => models.entryOf(String(trigger).slice(0, String(trigger).lastIndexOf("."))))
   const known = found.filter((entry) => entry !== undefined)
-  if (known.length < found.length) return null
+  // a list without a schema may have any property
+  if (known.length < found.length || known.some(({ schema }) => (fieldsOf(schema.ast)?.size ?? 0) <= 1)) return null
   const names = new Set(known.flatMap(({ schema }) => [...fieldsOf(schema.ast)?.keys() ?? []]))
   return [...names].filter((name) => !unchanging.has(name))
 }
@@ -104,12 +107,12 @@ export interface HandlerDefinition {
 
 const isUpdate = (trigger: unknown): boolean => String(trigger).endsWith(".updated")
 
-const checksOf = ({ by, triggers }: HandlerDefinition): Checks => {
+const checksOf = (models: Models, { by, triggers }: HandlerDefinition): Checks => {
   if (by === "every") return commonChecks
   if (by === "batch") return { ...eventChecks, size: count, within: duration }
   const updates = triggers.filter(isUpdate)
   if (updates.length === 0) return eventChecks
-  const known = propertiesOf(updates)
+  const known = propertiesOf(models, updates)
   return { ...eventChecks, changed: selection(changeable(known)) }
 }
 
@@ -162,7 +165,13 @@ const required: Readonly<Record<HandlerDefinition["by"], ReadonlyArray<string>>>
   every: ["as"]
 }
 
-export const validateHandler = (plugin: string, added: HandlerDefinition): ReadonlyArray<PluginIssue> => {
+/** `lists`: the defined lists that the plugin's handlers name. */
+export const validateHandler = (
+  plugin: string,
+  added: HandlerDefinition,
+  lists: ReadonlyArray<AnyList> = []
+): ReadonlyArray<PluginIssue> => {
+  const models = withLists(lists)
   const where = `plugin "${plugin}", handler "${added.name}"`
   const { by, interval, options, triggers } = added
   const every = by === "every" ? duration(interval) : null
@@ -170,11 +179,11 @@ export const validateHandler = (plugin: string, added: HandlerDefinition): Reado
     ...(by === "onAny" && triggers.length === 0
       ? [{ message: `${where} has no triggers`, hint: "Name at least one trigger" }]
       : []),
-    ...triggers.flatMap((trigger) => triggerIssues(where, trigger)),
+    ...triggers.flatMap((trigger) => triggerIssues(models, where, trigger)),
     ...(every === null ? [] : [{ message: `${where}: the interval ${every.message}`, hint: every.hint }]),
     // a handler in place of the options is reported by `handleIssues`
     ...(typeof options === "function" ? [] : [
-      ...issuesIn(where, "the options", options, checksOf(added)),
+      ...issuesIn(where, "the options", options, checksOf(models, added)),
       ...nested(where, options, "retry", retry),
       ...missing(where, options, required[by]),
       ...transitionIssues(where, added)

@@ -22,7 +22,7 @@ import {
 } from "../delivery/handler/PlannedDelivery.ts"
 import { matchEvent, type Subscription } from "../delivery/handler/Subscription.ts"
 import { toDuration } from "../domain/DurationText.ts"
-import type { AnyEvent } from "../plugin/Event.ts"
+import type { AnyEvent, AnyListEvent } from "../plugin/Event.ts"
 import { type HandlerError, isHandlerError, Transient } from "../plugin/Failure.ts"
 import type { Plugin } from "../plugin/Plugin.ts"
 import { configurationOf, isEnabledIn } from "../plugin/PluginConfiguration.ts"
@@ -173,18 +173,20 @@ const deliverUnparked = Effect.fnUntraced(
 )
 
 /** Delivers events to every handler that receives them. */
-export const deliver = Effect.fnUntraced(function*(context: DeliveryContext, events: ReadonlyArray<AnyEvent>) {
-  const { environment } = context
-  const published = events.map((event) => environment.publish(event))
-  for (const subscription of subscriptionsOf(context)) {
-    const { handler, key } = subscription
-    const found = published.filter(({ event }) => matchEvent(subscription, event) !== "no")
-    const planned = (some: ReadonlyArray<MatchedEvent>) =>
-      plannedDeliveriesOf(subscription, some, environment.batchesOf(key))
-    const deliveries = handler.activation._tag === "Batch" ? planned(found) : found.flatMap((each) => planned([each]))
-    for (const delivery of deliveries) yield* deliverUnparked(context, subscription, delivery)
+export const deliver = Effect.fnUntraced(
+  function*(context: DeliveryContext, events: ReadonlyArray<AnyEvent | AnyListEvent>) {
+    const { environment } = context
+    const published = events.map((event) => environment.publish(event))
+    for (const subscription of subscriptionsOf(context)) {
+      const { handler, key } = subscription
+      const found = published.filter(({ event }) => matchEvent(subscription, event) !== "no")
+      const planned = (some: ReadonlyArray<MatchedEvent>) =>
+        plannedDeliveriesOf(subscription, some, environment.batchesOf(key))
+      const deliveries = handler.activation._tag === "Batch" ? planned(found) : found.flatMap((each) => planned([each]))
+      for (const delivery of deliveries) yield* deliverUnparked(context, subscription, delivery)
+    }
   }
-})
+)
 
 /** Runs an `.every` handler once, over the events since its previous tick, if the plugin is on in the integration. */
 export const tick = Effect.fnUntraced(function*(context: DeliveryContext, name: string, integration: string) {

@@ -5,7 +5,7 @@
  * - Kind, changes and transitions are derived from `before` and `after` as in the service. Contents that do not match the
  *   trigger are rejected.
  */
-import { builtInModels } from "../domain/BuiltInModels.ts"
+import { type BuiltInModel, builtInModels } from "../domain/BuiltInModels.ts"
 import { isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
 import {
   type DeleteReason,
@@ -16,11 +16,28 @@ import {
   type LogEntry,
   type Origin
 } from "../domain/ChangeEvent.ts"
+import {
+  type AnyList,
+  type DefinedList,
+  type ListRecord,
+  type ListTrigger,
+  type RecordFields,
+  withLists
+} from "../domain/DefinedList.ts"
 import { diff } from "../domain/Diff.ts"
-import { type Model, type RecordEntry, recordEntryOf } from "../domain/Model.ts"
+import { type Model, type Models, type RecordEntry, recordEntryOf } from "../domain/Model.ts"
 import { defaultProcessing } from "../domain/Processing.ts"
 import { transitionsOf } from "../domain/Transition.ts"
-import type { AnyEvent, Cause, EventOf, ModelOf, RecordOf, Trigger } from "../plugin/Event.ts"
+import type {
+  AnyEvent,
+  AnyListEvent,
+  Cause,
+  EventOf,
+  ListEventOf,
+  ModelOf,
+  RecordOf,
+  Trigger
+} from "../plugin/Event.ts"
 import { eventFor, type PublishedEvent, unfiltered } from "../plugin/EventMatching.ts"
 import {
   anything,
@@ -39,7 +56,7 @@ import { triggerIssues } from "../plugin/Validation.ts"
 export const integration = "sandbox:test"
 
 /** The properties that matter to the test; `id` defaults to `application-1`, `tag-1`, … */
-export type RecordFields<M extends Model> = Partial<RecordOf<M>>
+export type RecordContent<M extends BuiltInModel> = Partial<RecordOf<M>>
 
 export interface EventOverrides {
   readonly integration?: string
@@ -59,12 +76,20 @@ export interface EventOverrides {
 /** The record before and after the event. A property that only one of the two sets has the same value in the other. */
 export type EventFixture<T extends Trigger> =
   & EventOverrides
-  & (T extends `${string}.created` ? { readonly after?: RecordFields<ModelOf<T>> }
-    : T extends `${string}.deleted` ? { readonly before?: RecordFields<ModelOf<T>> }
+  & (T extends `${string}.created` ? { readonly after?: RecordContent<ModelOf<T>> }
+    : T extends `${string}.deleted` ? { readonly before?: RecordContent<ModelOf<T>> }
     : T extends `${string}.updated` ?
-      { readonly before: RecordFields<ModelOf<T>>; readonly after: RecordFields<ModelOf<T>> }
+      { readonly before: RecordContent<ModelOf<T>>; readonly after: RecordContent<ModelOf<T>> }
     /** `before: null`: the transition happens in the record's first event. */
-    : { readonly before?: RecordFields<ModelOf<T>> | null; readonly after?: RecordFields<ModelOf<T>> })
+    : { readonly before?: RecordContent<ModelOf<T>> | null; readonly after?: RecordContent<ModelOf<T>> })
+
+/** As `EventFixture`, for an event of a defined list. */
+export type ListFixture<F extends RecordFields, S extends string> =
+  & EventOverrides
+  & (S extends "created" ? { readonly after?: Partial<ListRecord<F>> }
+    : S extends "deleted" ? { readonly before?: Partial<ListRecord<F>> }
+    : S extends "updated" ? { readonly before: Partial<ListRecord<F>>; readonly after: Partial<ListRecord<F>> }
+    : { readonly before?: Partial<ListRecord<F>> | null; readonly after?: Partial<ListRecord<F>> })
 
 type Loose = EventOverrides & { readonly before?: object | null; readonly after?: object }
 
@@ -87,8 +112,8 @@ const eventProperties: Checks = {
   cause: anything
 }
 
-const entryOfTrigger = (trigger: string): RecordEntry =>
-  recordEntryOf(builtInModels, trigger.slice(0, trigger.lastIndexOf(".")) as Model)
+const entryOfTrigger = (models: Models, trigger: string): RecordEntry =>
+  recordEntryOf(models, trigger.slice(0, trigger.lastIndexOf(".")) as Model)
 
 const isKind = (name: string): name is Kind => ["created", "updated", "deleted"].includes(name)
 
@@ -130,14 +155,14 @@ const contentsOf = ({ model, transitions }: RecordEntry, name: string, fixture: 
 }
 
 /** Builds an event as the event log would contain it. */
-const buildEvent = (trigger: string, fixture: Loose): PublishedEvent => {
-  const entry = entryOfTrigger(trigger)
+const buildEvent = (models: Models, trigger: string, fixture: Loose): PublishedEvent => {
+  const entry = entryOfTrigger(models, trigger)
   const { model } = entry
   const name = trigger.slice(model.length + 1)
   const { after, before } = contentsOf(entry, name, fixture)
   const content: JsonObject = after ?? before ?? {}
   const kind = isKind(name) ? name : before === null ? "created" : "updated"
-  const { shape } = defaultProcessing(model)
+  const { shape } = defaultProcessing(model, models)
   const version = fixture.version ?? (kind === "created" ? 1 : 2)
   const origin = fixture.origin ?? "poll"
   const stream = { generation: 1, integration: fixture.integration ?? integration, model }
@@ -168,7 +193,7 @@ const buildEvent = (trigger: string, fixture: Loose): PublishedEvent => {
 }
 
 /** Converts an event from the form that a handler receives to a row of the event log. */
-export const toLogEntry = (event: AnyEvent, position: number): LogEntry => {
+export const toLogEntry = (models: Models, event: AnyEvent | AnyListEvent, position: number): LogEntry => {
   const { generation, integration, kind, model, origin, reason, recordId, remoteId, restored, version } = event
   const [before, after] = [event.before, event.after].map((content) => content === null ? null : json(content))
   return {
@@ -189,7 +214,7 @@ export const toLogEntry = (event: AnyEvent, position: number): LogEntry => {
     transitions: JSON.stringify(
       after == null || origin === "backfill"
         ? []
-        : transitionsOf(recordEntryOf(builtInModels, model), before ?? null, after)
+        : transitionsOf(recordEntryOf(models, model), before ?? null, after)
     ),
     changedAt: event.changedAt,
     detectedAt: event.detectedAt.getTime(),
@@ -204,24 +229,31 @@ export const toLogEntry = (event: AnyEvent, position: number): LogEntry => {
  * An event of a trigger, as a handler receives it. `event("ats.application.hired", { after: { candidate_id: "c1" } })` is
  * enough: `outcome` goes from null to `HIRED`.
  */
-export const event = <const T extends Trigger>(trigger: T, fixture: EventFixture<T>): EventOf<T> => {
+export function event<M extends Model, F extends RecordFields, T extends string, S extends string>(
+  trigger: ListTrigger<M, F, T, S>,
+  fixture: ListFixture<F, S>
+): ListEventOf<M, F, S>
+export function event<const T extends Trigger>(trigger: T, fixture: EventFixture<T>): EventOf<T>
+export function event(given: string | { readonly list: AnyList; readonly step: string }, fixture: Loose): object {
+  const models = withLists(typeof given === "string" ? [] : [given.list])
+  const trigger = typeof given === "string" ? given : `${given.list.model}.${given.step}`
   refuse([
-    ...triggerIssues("Testing.event", trigger),
+    ...triggerIssues(models, "Testing.event", trigger),
     ...issuesIn("Testing.event", "the second argument", fixture, eventProperties)
   ])
-  const published = buildEvent(trigger, fixture)
+  const published = buildEvent(models, trigger, fixture)
   if (published.kind === "updated" && published.changes.length === 0) {
     throw new Error(`an update must change something: "before" and "after" of ${trigger} are equal`)
   }
   const activation = { _tag: "Event", triggers: [trigger], changed: null } as const
   const received = eventFor("", { activation, options: unfiltered }, published)
   if (received === null) {
-    const paths = recordEntryOf(builtInModels, published.model).transitions
+    const paths = recordEntryOf(models, published.model).transitions
       .filter(({ name }) => `${published.model}.${name}` === trigger)
       .map(({ path }) => path.join("."))
     throw new Error(`the contents are not a ${trigger}: set ${paths.join(", ")} in "before" and in "after"`)
   }
-  return received as EventOf<T>
+  return received
 }
 
 /** A record that exists before the test starts: it is published, and the API returns it. */
@@ -231,11 +263,14 @@ export interface RecordFixture {
   readonly content: JsonObject
 }
 
-export const record = <const M extends Model>(
-  model: M,
-  content: RecordFields<M>,
-  where: string = integration
-): RecordFixture => {
-  refuse(issuesIn("Testing.record", "", { model }, { model: oneOf(builtInModels.names) }))
+export function record<M extends Model, F extends RecordFields, T extends string>(
+  list: DefinedList<M, F, T>,
+  content: Partial<ListRecord<F>>,
+  where?: string
+): RecordFixture
+export function record<const M extends BuiltInModel>(model: M, content: RecordContent<M>, where?: string): RecordFixture
+export function record(of: Model | AnyList, content: object, where: string = integration): RecordFixture {
+  const model = typeof of === "string" ? of : of.model
+  if (typeof of === "string") refuse(issuesIn("Testing.record", "", { model }, { model: oneOf(builtInModels.names) }))
   return { integration: where, model, content: { id: `${model.split(".")[1]}-1`, ...json(content) } }
 }

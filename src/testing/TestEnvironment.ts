@@ -16,8 +16,8 @@ import type { WriteBody, WriteName } from "../api/Writes.ts"
 import type { MatchedEvent } from "../delivery/handler/PlannedDelivery.ts"
 import type { JsonObject, JsonValue } from "../domain/Canonical.ts"
 import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
-import type { Model } from "../domain/Model.ts"
-import type { AnyEvent } from "../plugin/Event.ts"
+import type { Model, Models } from "../domain/Model.ts"
+import type { AnyEvent, AnyListEvent } from "../plugin/Event.ts"
 import { toPublishedEvent } from "../plugin/EventMatching.ts"
 import {
   Blocked,
@@ -144,10 +144,12 @@ const failureOf = (fail: FailureMode, on: string): HandlerError => {
 
 export class TestEnvironment {
   readonly #setup: Setup
+  readonly #models: Models
   readonly state: State
 
-  constructor(setup: Setup, state?: State) {
+  constructor(setup: Setup, models: Models, state?: State) {
     this.#setup = setup
+    this.#models = models
     this.state = state ?? {
       now: startTime,
       published: new Map(),
@@ -177,16 +179,16 @@ export class TestEnvironment {
 
   /** An independent copy of the environment. */
   copy(): TestEnvironment {
-    return new TestEnvironment(this.#setup, structuredClone(this.state))
+    return new TestEnvironment(this.#setup, this.#models, structuredClone(this.state))
   }
 
   /**
    * Appends an event to the log, and updates the published records and those of the API. If the event is already in the log, its earlier
    * entry is used, so the journal recognizes the event, as in a replay.
    */
-  publish(event: AnyEvent): MatchedEvent {
+  publish(event: AnyEvent | AnyListEvent): MatchedEvent {
     const { log, published, apiRecords } = this.state
-    const appended = toLogEntry(event, log.length + 1)
+    const appended = toLogEntry(this.#models, event, log.length + 1)
     log.push(appended)
     const at = recordKey(event.integration, event.model, event.recordId)
     for (const records of [published, apiRecords]) {

@@ -11,7 +11,8 @@ import * as Effect from "effect/Effect"
 import { readNames } from "../api/Reads.ts"
 import { writeNames } from "../api/Writes.ts"
 import type { BuiltInModel } from "../domain/BuiltInModels.ts"
-import type { AnyEvent, RecordOf } from "../plugin/Event.ts"
+import { withLists } from "../domain/DefinedList.ts"
+import type { AnyEvent, AnyListEvent, RecordOf } from "../plugin/Event.ts"
 import { BlockReason, isHandlerError, Refusal } from "../plugin/Failure.ts"
 import { isPlugin, type Plugin } from "../plugin/Plugin.ts"
 import { anything, type Checks, count, issuesIn, list, name, object, oneOf } from "../plugin/PropertyChecks.ts"
@@ -28,7 +29,7 @@ export {
   type EventOverrides,
   integration,
   record,
-  type RecordFields,
+  type RecordContent,
   type RecordFixture
 } from "./Fixtures.ts"
 export type { MockResponse, Request } from "./Http.ts"
@@ -56,7 +57,8 @@ export interface Crash {
   readonly result: Result
 }
 
-type Events = AnyEvent | ReadonlyArray<AnyEvent>
+type Delivered = AnyEvent | AnyListEvent
+type Events = Delivered | ReadonlyArray<Delivered>
 /** A run of an `.every` handler. */
 export interface DueTick {
   readonly tick: string
@@ -86,7 +88,7 @@ export interface Testing {
   readonly effects: TestingEffects
 }
 
-const inOrder = (events: Events): ReadonlyArray<AnyEvent> => "model" in events ? [events] : events
+const inOrder = (events: Events): ReadonlyArray<Delivered> => "model" in events ? [events] : events
 
 /** The steps in the journal, without those that are writes. */
 const stepsOf = (
@@ -145,7 +147,7 @@ const check = (plugin: unknown, setup: Setup): void => {
 /** Makes a test environment for a plugin. Configure the plugin with `plugin.with({ values: … })`. */
 export const make = <C>(plugin: Plugin<C>, setup: Setup = {}): Testing => {
   check(plugin, setup)
-  const environment = new TestEnvironment(setup)
+  const environment = new TestEnvironment(setup, withLists(plugin.lists))
 
   type Deliver = (context: DeliveryLoop.DeliveryContext) => Effect.Effect<void>
 

@@ -168,20 +168,33 @@ export type ListedHold = StreamKey & Hold & { readonly rows: number }
 
 // ---- what a transaction reads and writes ----------------------------------------------------------------------------
 
-/** A page that a run has read. */
+/** In a `PageQuery`: the stored record is needed in any case, because the page shows several copies that differ. No record has this hash. */
+export const anyHash = "*"
+
+/** A page that a run has read, or other records. */
 export interface PageQuery {
-  /** The hash of each record's bytes; null if the page shows several copies of the record that differ. */
+  /** The hash of each record's bytes, or `anyHash`; null if the record is not on the page, and only its head and its pending row are needed. */
   readonly hashes: ReadonlyMap<string, string | null>
   readonly runId: number
 }
 
+/** A query for these records: with their content, or without it, because it may be damaged. */
+export const queryFor = (ids: ReadonlyArray<string>, hash: typeof anyHash | null): PageQuery => ({
+  hashes: new Map(ids.map((id) => [id, hash])),
+  runId: 0
+})
+
+/** Records as published, by id. */
+export interface PublishedRecords {
+  readonly heads: ReadonlyMap<string, Head>
+  /** Content of the records that are asked for with another hash, and of pending ones; of a deleted record the last content. Null if erased. */
+  readonly contents: ReadonlyMap<string, StoredContent | null>
+}
+
 /** The stored records of a page by id, except for the unchanged ones. */
-export interface PageRead {
+export interface PageRead extends PublishedRecords {
   /** True if the record is stored with the hash of the page and is not pending, and this run has not read it before. */
   readonly isUnchanged: (id: string) => boolean
-  readonly heads: ReadonlyMap<string, Head>
-  /** Content as published, of records whose hash differs or that are pending; null if it was erased or the record is deleted. */
-  readonly contents: ReadonlyMap<string, StoredContent | null>
   readonly pending: ReadonlyMap<string, Pending>
   /** The holds of the stream that are neither approved nor canceled, in id order. */
   readonly holds: ReadonlyArray<Hold>

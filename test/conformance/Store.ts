@@ -6,6 +6,7 @@ import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import { CurrentActor } from "../../src/store/Operators.ts"
+import { queryFor } from "../../src/store/Records.ts"
 import type { IntegrationState, Owner } from "../../src/store/State.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import {
@@ -257,9 +258,8 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
             tx.dropPending([]),
             tx.quarantine([]),
             tx.heads([]),
-            tx.pending([]),
-            tx.contents([]),
-            tx.beforeImages([])
+            tx.published([]),
+            tx.read(queryFor([], null))
           ])
         )
         yield* store.ensureStreams([])

@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
 import { Deliveries } from "../../src/store/Deliveries.ts"
+import { anyHash, queryFor } from "../../src/store/Records.ts"
 import type { Health } from "../../src/store/sql/Health.ts"
 import * as Ports from "../../src/store/sql/Ports.ts"
 import { StoreError } from "../../src/store/Store.ts"
@@ -44,11 +45,13 @@ export const damageSuite = (
         isDamaged(yield* Effect.exit(deliveries.entries([3])))
         isDamaged(yield* Effect.exit(store.records(tags, null, 10)))
         isDamaged(yield* Effect.exit(deliveries.content(tags, "r")))
-        isDamaged(yield* transact((tx) => tx.contents([3])))
+        isDamaged(yield* transact((tx) => tx.published(["r"])))
+        isDamaged(yield* transact((tx) => tx.read(queryFor(["r"], anyHash))))
+        assert.strictEqual(reasonOf(yield* transact((tx) => tx.read(queryFor(["r"], null)))), "success")
         isDamaged(yield* transact((tx) => tx.olderGenerationRecords(2, null, 10)))
         assert.strictEqual((yield* store.readLog({ after: 0, limit: 2 })).length, 2)
         yield* damage(2, "content", '{"id":"s"}')
-        isDamaged(yield* transact((tx) => tx.beforeImages([3])))
+        isDamaged(yield* transact((tx) => tx.logContents(9, 1)))
         yield* damage(3, "content", null)
         isDamaged(yield* Effect.exit(store.readLog({ after: 2, limit: 1 })))
       }

@@ -9,7 +9,20 @@ import { chainOf, genesis, type LogEntry } from "../../src/domain/ChangeEvent.ts
 import type { LogQuery, LogSearch } from "../../src/store/EventLog.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import * as Tracing from "../../src/telemetry/Tracing.ts"
-import { all, begin, changeOf, created, eventOf, headOf, ids, skills, Stop, tags, testsIn } from "./StoreSamples.ts"
+import {
+  all,
+  begin,
+  changeOf,
+  contentsAt,
+  created,
+  eventOf,
+  headOf,
+  ids,
+  skills,
+  Stop,
+  tags,
+  testsIn
+} from "./StoreSamples.ts"
 
 /** The chain before the first of these events, and at each of them. */
 const folded = (eventIds: ReadonlyArray<string>): ReadonlyArray<string> =>
@@ -203,19 +216,21 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
         }
       )
 
-      test("returns content by position, and the record's previous content", function*({ change, inTags }) {
-        yield* change("a", "created")
-        yield* change("a", "updated")
-        yield* change("a", "deleted")
-        const [contents, before] = yield* inTags((tx) => Effect.all([tx.contents([1, 2, 3]), tx.beforeImages([1, 3])]))
-        assert.deepStrictEqual([...contents].sort(), [
-          [1, { content: '{"id":"a","version":1}', redaction: null }],
-          [2, { content: '{"id":"a","version":2}', redaction: null }],
-          [3, null]
-        ])
-        assert.deepStrictEqual([...before].sort(), [
-          [1, null],
-          [3, { content: '{"id":"a","version":2}', redaction: null }]
+      test("has the content of published records, and the last content of deleted ones", function*(rig) {
+        const { change, inTags } = rig
+        for (const kind of ["created", "updated", "deleted"] as const) yield* change("a", kind)
+        yield* change("b", "created")
+        const { contents, heads } = yield* inTags((tx) => tx.published(["a", "b", "c"]))
+        assert.deepStrictEqual(
+          contents,
+          new Map([
+            ["a", { content: '{"id":"a","version":2}', redaction: null }],
+            ["b", { content: '{"id":"b","version":1}', redaction: null }]
+          ])
+        )
+        assert.deepStrictEqual([...heads.values()].map(({ id, live, position }) => [id, live, position]).sort(), [
+          ["a", false, 3],
+          ["b", true, 4]
         ])
       })
     })
@@ -242,7 +257,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             ["b", 2],
             ["c", 1]
           ]])
-          assert.strictEqual((yield* inTags((tx) => tx.contents([3]))).get(3)?.content, '{"id":"c","version":1}')
+          assert.strictEqual((yield* inTags((tx) => contentsAt(tx, [3]))).get(3)?.content, '{"id":"c","version":1}')
         }
       )
 

@@ -2,6 +2,7 @@
 import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import { queryFor } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { begin, changeOf, created, headOf, ids, pendingOf, skills, Stop, tags, testsIn } from "./StoreSamples.ts"
 
@@ -210,9 +211,9 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
             confirmedAt: 9
           })
           yield* inTags((tx) => tx.putPending([older]))
-          assert.deepStrictEqual((yield* inTags((tx) => tx.pending(["a"]))).get("a"), older)
+          assert.deepStrictEqual((yield* inTags((tx) => tx.read(queryFor(["a"], null)))).pending.get("a"), older)
           yield* inTags((tx) => tx.putPending([newer]))
-          assert.deepStrictEqual((yield* inTags((tx) => tx.pending(["a", "b"]))).get("a"), newer)
+          assert.deepStrictEqual((yield* inTags((tx) => tx.read(queryFor(["a", "b"], null)))).pending.get("a"), newer)
         }
       )
 

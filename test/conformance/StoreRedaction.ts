@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { LogContent, Quarantined } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { all, begin, changeOf, created, pendingOf, skills, tags, testsIn } from "./StoreSamples.ts"
+import { all, begin, changeOf, contentsAt, created, pendingOf, skills, tags, testsIn } from "./StoreSamples.ts"
 
 const unreadable = (hash: string, at: number): Quarantined => ({
   hash,
@@ -87,7 +87,7 @@ export const redactionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
         const kept = ({ eventId, kind, position, version }: typeof after[number]) => [position, eventId, version, kind]
         assert.deepStrictEqual(after.map(kept), before.map(kept))
         assert.deepStrictEqual(yield* store.chains([1, 2, 3]), chains)
-        assert.deepStrictEqual((yield* inTags((tx) => tx.contents([2]))).get(2), {
+        assert.deepStrictEqual((yield* inTags((tx) => contentsAt(tx, [2]))).get(2), {
           content: '{"hidden":2}',
           redaction: "r"
         })
@@ -105,7 +105,7 @@ export const redactionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
         yield* inTags((tx) =>
           tx.rewriteLog(rows.map((row) => ({ ...row, after: row.after?.content ?? null, redaction: "r" })))
         )
-        assert.isNull((yield* inTags((tx) => tx.contents([1]))).get(1))
+        assert.isNull((yield* inTags((tx) => contentsAt(tx, [1]))).get(1))
         assert.deepStrictEqual((yield* store.readLog(all)).map(({ position }) => position), [2])
       }
     )

@@ -4,12 +4,14 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { Deliveries } from "../../src/store/Deliveries.ts"
 import type { Head, RecordWrite } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import {
   all,
   begin,
   changeOf,
+  contentsAt,
   created,
   eventOf,
   headOf,
@@ -25,7 +27,7 @@ import {
 // short: on PostgreSQL, each virtual second costs a query
 const retention = 10_000
 
-export const retentionSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
+export const retentionSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`what a store's log keeps (${name})`, () => {
     const test = testsIn(layer, begin)
 
@@ -55,8 +57,8 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
           ]])
           assert.deepStrictEqual(yield* store.logRange, { oldest: 1, newest: 603 })
           assert.deepStrictEqual(yield* store.chains([1, 600, 602, 603]), before)
-          const contents = yield* store.transact(owner, skills, (tx) => tx.contents([1, 600, 601, 602, 603]))
-          assert.deepStrictEqual([...contents].filter(([, content]) => content !== null).map(([at]) => at), [601])
+          const kept = yield* (yield* Deliveries).entries([1, 600, 601, 602, 603])
+          assert.deepStrictEqual(kept.map(({ position }) => position), [601])
         }
       )
 
@@ -173,7 +175,7 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
             [5, '{"id":"c","version":1}'],
             [6, '{"id":"a","version":2}']
           ])
-          const contents = yield* inTags((tx) => tx.contents([1, 2, 3, 4, 5, 6]))
+          const contents = yield* inTags((tx) => contentsAt(tx, [1, 2, 3, 4, 5, 6]))
           assert.deepStrictEqual([...contents.keys()].sort(), [2, 3, 4, 5, 6])
           assert.strictEqual(yield* store.prune({ before: retention, upTo: 6 }), 0)
         }
@@ -232,7 +234,7 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
 
           const chains = yield* store.chains([1, 2, 3, 4, 5, 6])
           assert.strictEqual(yield* store.purgeErased({ before: noticed + 1, upTo: 6 }), 1)
-          const contents = yield* inTags((tx) => tx.contents([1, 2, 3, 4, 5]))
+          const contents = yield* inTags((tx) => contentsAt(tx, [1, 2, 3, 4, 5]))
           assert.deepStrictEqual([...contents].filter(([, content]) => content !== null), [[
             2,
             { content: '{"id":"b","version":1}', redaction: null }
@@ -262,7 +264,7 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
           yield* write([foundErased(yield* head("a")), foundErased(headOf("never"))])
           yield* write([foundErased(yield* head("a"))])
           assert.strictEqual(yield* store.purgeErased({ before: retention + 1, upTo: 2 }), 1)
-          assert.deepStrictEqual([...yield* inTags((tx) => tx.contents([1]))], [[1, null]])
+          assert.deepStrictEqual([...yield* inTags((tx) => contentsAt(tx, [1]))], [[1, null]])
           assert.strictEqual(yield* store.prune({ before: retention, upTo: 2 }), 1)
         }
       )

@@ -100,6 +100,16 @@ export const pendingOf = (id: string, details: Partial<Pending> = {}): Pending =
   ...details
 })
 
+/** Content of the log rows of the stream at these positions; null if it was erased, or the row is a delete. */
+export const contentsAt = (tx: StreamTx, positions: ReadonlyArray<number>) =>
+  Effect.map(
+    tx.logContents(Number.MAX_SAFE_INTEGER, 10_000),
+    (rows) =>
+      new Map(
+        rows.filter(({ position }) => positions.includes(position)).map(({ after, position }) => [position, after])
+      )
+  )
+
 /** A store with two streams and their owner, and the operations on the first stream that most tests need. */
 export const beginWith = Effect.fnUntraced(function*(first: StreamKey, second: StreamKey) {
   const store = yield* Store

@@ -42,7 +42,6 @@ export const appendEvents = Effect.fnUntraced(function*(
   const { state } = derivation.derived
   const known = withProcessing(state, derivedProcessing)
   if (known !== state) yield* derivation.derived.saveState(known)
-  yield* tx.write(writes)
-  yield* derivation.derived.write(derived)
+  yield* tx.write(writes, derived)
   return [...events, ...detectedEventsIn(derivation.derived.state, derived)]
 })

@@ -55,11 +55,11 @@ export const attributeWrites = Effect.fnUntraced(function*(
 const isAlreadyPublished = Effect.fnUntraced(function*(tx: StreamTx, expectation: OpenExpectation) {
   const id = recordIdIn(expectation.key)
   const candidate = candidateIdIn(expectation.key)
-  const heads = yield* tx.heads(id === null ? [] : [id])
-  const contents = yield* tx.contents([...heads.values()].flatMap(({ live, position }) => live ? position ?? [] : []))
+  const { contents, heads } = yield* tx.published(id === null ? [] : [id])
+  const live = [...contents].flatMap(([id, content]) => heads.get(id)?.live === true ? content ?? [] : [])
   const query = { changed: [], copies: [{ id: candidate ?? "", parent: "", textHash: null }], limit: 1 }
   const sources = candidate === null ? [] : [...(yield* tx.sources("ats.candidate", query)).live.values()].flat()
-  return [...contents.values(), ...sources.map(({ content }) => content)].some((content) =>
+  return [...live, ...sources.map(({ content }) => content)].some((content) =>
     isFulfilled(expectation, parseContent(content?.content))
   )
 })

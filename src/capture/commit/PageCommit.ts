@@ -14,7 +14,7 @@ import type { RawRow } from "../../domain/RawRow.ts"
 import { findSchemaDrift } from "../../domain/SchemaDrift.ts"
 import { type ClockSample, updateReportedTo } from "../../domain/Watermark.ts"
 import type { Page } from "../../source/Source.ts"
-import type { PageQuery } from "../../store/Records.ts"
+import type { PageQuery, PageRead } from "../../store/Records.ts"
 import { addRowCounts, type PublishedCounts, type RowCounts, type Run, zeroRowCounts } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
@@ -52,8 +52,10 @@ export interface PageToCommit {
    * stream is committed by one statement.
    */
   readonly known?: StreamState | undefined
-  /** Further work in the same transaction. */
-  readonly also?: (tx: StreamTx) => Effect.Effect<void, StoreError>
+  /** Records that the response does not show, and that `also` decides about. */
+  readonly others?: ReadonlyArray<string>
+  /** Further writes in the same transaction. `read`: what is stored of the page and of `others`. */
+  readonly also?: (tx: StreamTx, read: PageRead) => Effect.Effect<void, StoreError>
 }
 
 export interface PageCounts extends Pick<PagePlan, "rowCounts" | "alreadyRead" | "missedByPolls"> {
@@ -115,7 +117,7 @@ export const commitPage = Effect.fnUntraced(function*(
       removalOf(processing.models, key.model, forgotten)
     )
     const kept = unreadable.filter(({ content }) => !containsForgottenId(content, forgotten))
-    return last = { forgotten, copies, unreadable: kept, query: queryOf(copies, run.id) }
+    return last = { forgotten, copies, unreadable: kept, query: queryOf(copies, run.id, page.others) }
   }
   const updated = (state: StreamState) => withProcessing(updateReportedTo(state), processing)
   const afterRows = (before: StreamState, rows: Pick<PagePlan, "lag"> & PageCounts): StreamState => {
@@ -146,7 +148,8 @@ export const commitPage = Effect.fnUntraced(function*(
     const before = page.before?.(stored) ?? stored
     const context = pageContext(stream, before, run, now, page.isRefetch, page.shownBy)
     const { copies, query, unreadable } = preparedFor(yield* tx.forgotten)
-    const plan = planPage({ copies, unreadable }, yield* tx.read(query), context)
+    const read = yield* tx.read(query)
+    const plan = planPage({ copies, unreadable }, read, context)
     yield* tx.markSeen(plan.seen, run.id)
     yield* tx.dropPending(plan.dropPending)
     yield* tx.putPending(plan.putPending)
@@ -165,7 +168,7 @@ export const commitPage = Effect.fnUntraced(function*(
     const unconfirmed = page.endsRun === true && run.kind === "sweep"
       ? yield* takeUnconfirmedWrites(tx, run.id, derivedProcessing?.model ?? null)
       : []
-    if (page.also !== undefined) yield* page.also(tx)
+    if (page.also !== undefined) yield* page.also(tx, read)
     const { entry, state } = page.endsRun === true && run.kind !== "refresh"
       ? endRun(released.state, { kind: run.kind, before, released: publishedIn(key.model, released.events) })
       : { entry: null, state: released.state }

@@ -15,7 +15,14 @@ import { parseRow, quarantineHash, type Row } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import type { RawRow } from "../../domain/RawRow.ts"
 import { parseTime } from "../../domain/Watermark.ts"
-import type { PageQuery, PageRead, Pending, Quarantined, RecordWrite } from "../../store/Records.ts"
+import {
+  anyHash,
+  type PageQuery,
+  type PageRead,
+  type Pending,
+  type Quarantined,
+  type RecordWrite
+} from "../../store/Records.ts"
 import { type RowCounts, zeroRowCounts } from "../../store/Run.ts"
 import type { PageContext } from "../record/PageContext.ts"
 import { type ClassifiedRow, classifyCopies, rehash, type Stored } from "./RowClassification.ts"
@@ -56,12 +63,16 @@ export const prepare = (
   return { copies, unreadable }
 }
 
-export const queryOf = (copies: Prepared["copies"], runId: number): PageQuery => ({
-  hashes: new Map(
-    [...copies].map((
-      [id, [first, ...others]]
-    ) => [id, others.every(({ textHash }) => textHash === first!.textHash) ? first!.textHash : null])
-  ),
+/** `others`: records that are not on the page. */
+export const queryOf = (copies: Prepared["copies"], runId: number, others: ReadonlyArray<string> = []): PageQuery => ({
+  hashes: new Map<string, string | null>([
+    ...others.map((id) => [id, null] as const),
+    ...Array.from(
+      copies,
+      ([id, [first, ...rest]]) =>
+        [id, rest.every(({ textHash }) => textHash === first!.textHash) ? first!.textHash : anyHash] as const
+    )
+  ]),
   runId
 })
 

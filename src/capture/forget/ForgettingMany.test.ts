@@ -40,9 +40,9 @@ describe("forgetting a tag", () => {
             store.transact(owner, key, (tx) =>
               use({
                 ...tx,
-                write: (records) => {
+                write: (records, derived) => {
                   sizes.push(records.length)
-                  return tx.write(records)
+                  return tx.write(records, derived)
                 }
               }))
         })

@@ -19,7 +19,7 @@ import * as Guard from "../../domain/Guard.ts"
 import type { Model, StreamKey } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { findReferences, noReferences, type References } from "../../domain/Reference.ts"
-import type { Head, Pending, RecordWrite } from "../../store/Records.ts"
+import { anyHash, type Head, type Pending, queryFor, type RecordWrite } from "../../store/Records.ts"
 import type { Owner, StreamState } from "../../store/State.ts"
 import { Store, StoreError, type StreamTx } from "../../store/Store.ts"
 import { appendEvents } from "../append/AppendEvents.ts"
@@ -84,12 +84,6 @@ const deletedWrite = (
   references: { before: references, after: noReferences }
 })
 
-const contentOf = (tx: StreamTx, { position }: Head, processing: Processing) =>
-  Effect.map(
-    tx.contents(position === null ? [] : [position]),
-    (contents) => currentContent(processing, tx.state, position === null ? null : contents.get(position))
-  )
-
 /** True for content that cannot be decrypted, does not match its checksum, or is not JSON. */
 const isDamage = (cause: Cause.Cause<StoreError>): boolean => {
   const error = Cause.squash(cause)
@@ -137,7 +131,8 @@ const deleteIn = (
           yield* appendEvents(tx, [{ head: blanked(processing, head), events: [], erased: true }], context)
           return
         }
-        const content = reads ? yield* contentOf(tx, head, processing) : null
+        const stored = reads ? (yield* tx.published([id])).contents.get(id) : null
+        const content = currentContent(processing, tx.state, stored)
         const references = content === null ? noReferences : findReferences(key, processing, content)
         yield* appendEvents(tx, [deletedWrite(tx, processing, head, references, now)], context)
       })
@@ -216,7 +211,7 @@ const removeFrom = (
       Effect.fnUntraced(function*(tx) {
         const known = withRedaction(tx.state, processing.applied)
         if (known !== tx.state) yield* tx.saveState(known)
-        const pending = yield* tx.pending(ids)
+        const { contents, heads, pending } = yield* tx.read(queryFor(ids, anyHash))
         const stripped = new Map(
           [...pending].map(([id, row]) => [id, withoutCopiesInPending(tx.state, processing, forgotten)(row)])
         )
@@ -224,12 +219,12 @@ const removeFrom = (
         // The rows in the log of these records must be emptied: the search found the record in the log, or only in a pending change that has
         // no copy now, and may have been published since the search.
         const published = ids.filter((id) => logged.has(id) || stripped.get(id) === pending.get(id))
-        const heads = yield* tx.heads(published)
         const deleted = (yield* tx.forgotten).get(key.model)
         const writes: Array<RecordWrite> = []
-        for (const head of heads.values()) {
-          const content = head.live ? yield* contentOf(tx, head, processing) : null
-          if (content === null) continue
+        for (const id of published) {
+          const head = heads.get(id)
+          const content = currentContent(processing, tx.state, contents.get(id))
+          if (head?.live !== true || content === null) continue
           // this record must be forgotten too, so it must not be published again
           if (deleted?.has(head.id) === true) {
             writes.push(deletedWrite(tx, processing, head, findReferences(key, processing, content), now))

@@ -47,16 +47,12 @@ export const loadStagedChanges = Effect.fnUntraced(function*(
   rows: ReadonlyArray<Pending>,
   { processing, stream }: PageContext
 ): Effect.fn.Return<ReadonlyArray<StagedChange>, StoreError> {
-  const heads = yield* tx.heads(rows.map((row) => row.id))
-  const positions = (live: boolean) =>
-    [...heads.values()].flatMap((head) => head.live === live && head.position !== null ? [head.position] : [])
-  const contents = yield* tx.contents(positions(true))
-  const images = yield* tx.beforeImages(positions(false))
+  const { contents, heads } = yield* tx.published(rows.map((row) => row.id))
   return rows.flatMap((row): ReadonlyArray<StagedChange> => {
     const head = heads.get(row.id)
     if (head === undefined) return []
     const { content, redaction } = row
-    const published = currentContent(processing, stream, (head.live ? contents : images).get(head.position ?? 0))
+    const published = currentContent(processing, stream, contents.get(row.id))
     return [{
       row,
       head,

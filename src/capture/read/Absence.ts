@@ -14,9 +14,9 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Source } from "../../source/Source.ts"
-import type { Pending } from "../../store/Records.ts"
+import { type PageRead, type Pending, queryFor } from "../../store/Records.ts"
 import type { Run } from "../../store/Run.ts"
-import { Store, type StreamTx } from "../../store/Store.ts"
+import { Store } from "../../store/Store.ts"
 import { commitPage } from "../commit/PageCommit.ts"
 import * as Metrics from "../Metrics.ts"
 import { annotate, isSweepOnly, type RunError, type Stream, transact } from "../Stream.ts"
@@ -47,13 +47,20 @@ export const confirmMissing = Effect.fnUntraced(function*(
   for (;;) {
     const missing: ReadonlyArray<string> = yield* store.liveNotSeenSince(stream.key, run.id, after, maxRefetchIds)
     if (missing.length === 0) return true
-    const rows = yield* transact(stream, (tx) => tx.pending(missing))
     const now = yield* Clock.currentTimeMillis
-    const due = missing.filter((id) => isDue(stream, rows.get(id), now))
+    const query = queryFor(missing, null)
+    const due = yield* transact(
+      stream,
+      Effect.fnUntraced(function*(tx) {
+        const read = yield* tx.read(query)
+        const due = missing.filter((id) => isDue(stream, read.pending.get(id), now))
+        if (isSweepOnly(stream)) yield* tx.putPending(absencesOf(read, due, run.id, now, 1))
+        return due
+      }),
+      () => query
+    )
     after = missing.at(-1)!
-    if (due.length > 0 && isSweepOnly(stream)) {
-      yield* transact(stream, (tx) => saveAbsences(tx, due, run.id, now, 1))
-    } else if (due.length > 0) {
+    if (due.length > 0 && !isSweepOnly(stream)) {
       const isComplete = yield* Effect.as(requestById(stream, run, due, after), true).pipe(
         Effect.catchIf(
           (error) => error._tag === "SourceError" && isOverdue(stream, run, now),
@@ -139,16 +146,18 @@ const requestById = Effect.fnUntraced(function*(
       const isHiding = rows.length > sweep.rowCounts.read && sweep.possibleGap !== "hidden"
       return { ...state, sweep: { ...(isHiding ? markHiddenRecords(sweep) : sweep), confirmedTo } }
     },
-    also: Effect.fnUntraced(function*(tx) {
-      yield* saveAbsences(tx, absent, run.id, now, inconclusiveReason === null ? 1 : 0)
-      // An id that contains a comma cannot be requested. Its record is shown as absent, and its absence is never confirmed.
-      yield* saveAbsences(tx, ids.filter((id) => !isQueryable(id)), run.id, now, 0)
-    })
+    others: ids,
+    also: (tx, read) =>
+      tx.putPending([
+        ...absencesOf(read, absent, run.id, now, inconclusiveReason === null ? 1 : 0),
+        // An id that contains a comma cannot be requested. Its record is shown as absent, and its absence is never confirmed.
+        ...absencesOf(read, ids.filter((id) => !isQueryable(id)), run.id, now, 0)
+      ])
   })
 })
 
 /**
- * Saves that a confirmation did not find these records. A record that is no longer live is left out: it may have been forgotten since the
+ * The pending rows of these records, which a confirmation did not find. A record that is no longer live is left out: it may have been forgotten since the
  * request. `confirmations`: 1, or 0 if the confirmation was inconclusive or the records were not requested.
  *
  * | pending row | confirmed (1) | inconclusive or not requested (0) |
@@ -164,20 +173,15 @@ const requestById = Effect.fnUntraced(function*(
  * (C8: most records of a held wave come back). A rejected delete became disputed because an old copy of the record was read. An old copy does not undo the
  * decision (D17).
  */
-const saveAbsences = Effect.fnUntraced(function*(
-  tx: StreamTx,
+const absencesOf = (
+  { heads, holds, pending }: PageRead,
   ids: ReadonlyArray<string>,
   runId: number,
   now: number,
   confirmations: 0 | 1
-) {
-  const heads = yield* tx.heads(ids)
-  const pending = yield* tx.pending(ids)
-  const isHeld = [...pending.values()].some(({ hold }) => hold !== null)
-  const rejected = isHeld
-    ? (yield* tx.holds).filter(({ kind, state }) => kind === "deletes" && state === "rejected")
-    : []
-  yield* tx.putPending(ids.flatMap((id): ReadonlyArray<Pending> => {
+): ReadonlyArray<Pending> => {
+  const rejected = holds.filter(({ kind, state }) => kind === "deletes" && state === "rejected")
+  return ids.flatMap((id): ReadonlyArray<Pending> => {
     if (heads.get(id)?.live !== true) return []
     const row = pending.get(id)
     if (row?.status === "absent") {
@@ -212,5 +216,5 @@ const saveAbsences = Effect.fnUntraced(function*(
       redaction: null,
       hold: hold?.id ?? null
     }]
-  }))
-})
+  })
+}

@@ -21,7 +21,7 @@ import { streamName } from "../../domain/Model.ts"
 import { type Observation, observe, parseRow, type Row } from "../../domain/Observation.ts"
 import type { RawRow } from "../../domain/RawRow.ts"
 import type { Page, Source } from "../../source/Source.ts"
-import type { Head, PendingStatus, StoredContent } from "../../store/Records.ts"
+import { anyHash, type Head, type PendingStatus, queryFor, type StoredContent } from "../../store/Records.ts"
 import { type Run, zeroRowCounts } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import { Store, type StreamTx } from "../../store/Store.ts"
@@ -101,21 +101,17 @@ const compare = Effect.fnUntraced(function*(
     if ("id" in row) rows.set(row.id, row)
   }
   const ids = [...rows.keys()]
-  const heads = yield* tx.heads(ids)
-  const pending = yield* tx.pending(ids)
-  const positions = [...heads.values()].flatMap(({ live, position }) => live && position !== null ? [position] : [])
-  const contents = yield* tx.contents(positions)
+  const { contents, heads, pending } = yield* tx.read(queryFor(ids, anyHash))
   yield* tx.markSeen(ids.filter((id) => heads.has(id)), auditRunId)
   return [...rows].filter(([id]) => !pending.has(id)).flatMap(([id, row]) => {
     const head = heads.get(id)
-    return compareRecord(stream, tx.state, observe(stream.processing, row), head, contents.get(head?.position ?? 0))
+    return compareRecord(stream, tx.state, observe(stream.processing, row), head, contents.get(id))
   })
 })
 
 /** The differences of records that are published as live but were not read by the audit. */
 const compareMissing = Effect.fnUntraced(function*(tx: StreamTx, ids: ReadonlyArray<string>) {
-  const heads = yield* tx.heads(ids)
-  const pending = yield* tx.pending(ids)
+  const { heads, pending } = yield* tx.read(queryFor(ids, null))
   return ids.filter((id) => !pending.has(id)).map((id): PossibleDifference => ({
     id,
     what: "gone",
@@ -127,8 +123,7 @@ const compareMissing = Effect.fnUntraced(function*(tx: StreamTx, ids: ReadonlyAr
 /** The differences whose records have no new event and no pending row since the comparison. */
 const stillDiffering = Effect.fnUntraced(function*(tx: StreamTx, suspects: ReadonlyArray<PossibleDifference>) {
   const ids = suspects.map(({ id }) => id)
-  const heads = yield* tx.heads(ids)
-  const pending = yield* tx.pending(ids)
+  const { heads, pending } = yield* tx.read(queryFor(ids, null))
   return suspects.filter(({ id, position }) => !pending.has(id) && (heads.get(id)?.position ?? null) === position)
 })
 

@@ -59,8 +59,8 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
   const { counter, lockedCounter } = logCounter(sql)
   const summed = (table: string) => sql.literal(summedColumns.map((name) => `${table}.${name}`).join(", "))
 
-  /** Inside a transaction: appends the events; returns the position of each record's newest row. */
-  const append = Effect.fnUntraced(function*(stream: number, records: ReadonlyArray<RecordWrite>) {
+  /** Inside a transaction: appends the events; returns the position of each record's newest row. `streams`: the stream of each record. */
+  const append = Effect.fnUntraced(function*(streams: ReadonlyArray<number>, records: ReadonlyArray<RecordWrite>) {
     const events = records.flatMap((record) => record.events)
     if (events.length === 0) return records.map(({ head }) => head.position)
     const now = yield* Clock.currentTimeMillis
@@ -97,7 +97,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
       insertColumns(sql, {
         ...summed,
         content,
-        stream,
+        stream: records.flatMap(({ events }, index) => events.map(() => streams[index])),
         appended_at: now,
         traceparent,
         chain: chains,

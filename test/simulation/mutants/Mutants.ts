@@ -185,8 +185,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (Number(row?.epoch) < owner.epoch) "
   ]),
   mutant("uncounted-deletes", "the store counts the live records of a stream as they change", [
-    "if (live !== 0) yield*",
-    "if (live > 0) yield*"
+    "    return live === 0\n",
+    "    return live <= 0\n"
   ]),
   mutant("no-canonical-form", "content is compared in canonical form", [
     'hash("sha256", canonical(value, shape), "base64url")',

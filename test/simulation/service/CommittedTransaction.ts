@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import { type Forgotten, nothingForgotten } from "../../../src/domain/Forgotten.ts"
 import type { StreamKey } from "../../../src/domain/Model.ts"
-import type { Hold, Pending } from "../../../src/store/Records.ts"
+import type { Hold, Pending, RecordWrite } from "../../../src/store/Records.ts"
 import type { EndedRun } from "../../../src/store/Run.ts"
 import type { Owner, StreamState } from "../../../src/store/State.ts"
 import type { StreamTx } from "../../../src/store/Store.ts"
@@ -57,9 +57,8 @@ export const emptyTransaction = (owner: Owner, key: StreamKey, before: StreamSta
 /** The transaction, whose writes are noted in `written`. */
 export const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
   const written = emptyTransaction(owner, key, tx.state)
-  const writing = (model: string, { write }: StreamTx): StreamTx["write"] => (records) => {
+  const log = (model: string, records: ReadonlyArray<RecordWrite>) => {
     for (const { events } of records) for (const event of events) written.log.push({ model, event })
-    return write(records)
   }
   const watched: StreamTx = {
     ...tx,
@@ -84,7 +83,13 @@ export const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => 
       written.runs.push(run)
       return tx.recordRun(run)
     },
-    derived: Effect.map(tx.derived, (derived) => ({ ...derived, write: writing(derived.state.model, derived) })),
+    derived: Effect.map(tx.derived, (derived) => ({
+      ...derived,
+      write: (records) => {
+        log(derived.state.model, records)
+        return derived.write(records)
+      }
+    })),
     markRefreshed: (ids) => {
       written.refreshed.push(...ids)
       return tx.markRefreshed(ids)
@@ -93,9 +98,11 @@ export const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => 
       written.quarantined += rows.length
       return tx.quarantine(rows)
     },
-    write: (records) => {
+    write: (records, derived = []) => {
       for (const record of records) written.events.push(...record.events)
-      return writing(key.model, tx)(records)
+      log(key.model, records)
+      log("ats.candidate", derived)
+      return tx.write(records, derived)
     }
   }
   return { tx: watched, written }

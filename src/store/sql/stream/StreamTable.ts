@@ -125,15 +125,16 @@ export const make = (
         lastForgotten.set(integration, known)
         return known
       })
-      const operations = Effect.fnUntraced(function*(of: Model, ahead: PageReads.ReadAhead | null) {
+      const keyOf = (of: Model | undefined) => rows.find((row) => row.model === of)?.key ?? 0
+      const operations = Effect.fnUntraced(function*(of: Model, derived: number, ahead: PageReads.ReadAhead | null) {
         const row = rows.find(({ model }) => model === of)
         if (row === undefined) return yield* missing({ integration, model: of })
-        return StreamTransaction.make(sql, log, row, yield* toState(row), cipher, forgotten, ahead)
+        return StreamTransaction.make(sql, log, row, derived, yield* toState(row), cipher, forgotten, ahead)
       })
-      const own = yield* operations(model, ahead)
+      const own = yield* operations(model, keyOf(derivedModel), ahead)
       const derived = derivedModel === undefined
         ? missing(key)
-        : Effect.map(operations(derivedModel, null), (found) => ({ ...found, derived: missing(key) }))
+        : Effect.map(operations(derivedModel, 0, null), (found) => ({ ...found, derived: missing(key) }))
       return { ...own, derived }
     }
   )

@@ -19,7 +19,7 @@ import type { StreamState } from "../../State.ts"
 import type { Operation } from "../../StoreError.ts"
 import * as AuditTable from "../AuditTable.ts"
 import * as Checksum from "../Checksum.ts"
-import { type Content, toStored } from "../Checksum.ts"
+import type { Content } from "../Checksum.ts"
 import { type ContentCipher, pendingPlace, quarantinePlace } from "../ContentCipher.ts"
 import type { EventTable } from "../EventTable.ts"
 import { recordRun } from "../HistoryTable.ts"
@@ -40,10 +40,12 @@ export interface OpenedStream {
   readonly hasExpectations: number | boolean
 }
 
+/** `derivedStream`: key of the stream that is derived from this one; 0 if there is none. */
 export const make = (
   sql: SqlClient,
   log: EventTable,
   { hasExpectations, hasHolds, hasStaged, key: stream }: OpenedStream,
+  derivedStream: number,
   state: StreamState,
   cipher: ContentCipher,
   forgotten: Effect.Effect<Forgotten, SqlError>,
@@ -67,42 +69,28 @@ export const make = (
     sql<Row>`SELECT * FROM pending WHERE ${condition} AND id > ${after ?? ""} ORDER BY id LIMIT ${limit}`.pipe(
       Effect.flatMap(toPendings)
     )
-  const readHeads = (ids: ReadonlyArray<string>) =>
-    inBatches(
-      ids,
-      (some) =>
-        sql<Row>`SELECT ${heads.columns("h")} FROM heads h WHERE h.stream = ${stream} AND h.id ${among(sql, some)}`
-    ).pipe(Effect.map((rows) => new Map(rows.map(heads.fromRow).map((head) => [head.id, head]))))
   const readPending = (ids: ReadonlyArray<string>) =>
     inBatches(ids, (some) => sql<Row>`SELECT * FROM pending WHERE stream = ${stream} AND id ${among(sql, some)}`).pipe(
       Effect.flatMap(toPendings),
       Effect.map((rows) => new Map(rows.map((pending) => [pending.id, pending])))
     )
+  const countLive = (of: number, records: ReadonlyArray<RecordWrite>) => {
+    const live = records.reduce((sum, { head, wasLive = head.live }) => sum + Number(head.live) - Number(wasLive), 0)
+    return live === 0
+      ? Effect.void
+      : Effect.asVoid(sql`UPDATE streams SET live_records = live_records + ${live} WHERE key = ${of}`)
+  }
   const holds = HoldTable.streamHolds(sql, stream)
   const unended = hasHolds ? holds.holds : Effect.succeed([])
   const operations = convertEach(toStoreError, {
-    /** Reads the stored records of a page. */
-    read: PageReads.make(sql, stream, ahead, checksum, readPending, unended),
-    heads: readHeads,
-    pending: readPending,
-    /** Content (`after`) of the log rows at these positions; null if the content was erased or the row is a delete. */
-    contents: (positions: ReadonlyArray<number>) =>
-      inBatches(positions, (some) =>
-        sql<Content & { position: number; redaction: string | null }>`
-          SELECT position, content, content_sum, redaction FROM events WHERE position ${among(sql, some)}`).pipe(
-          Effect.flatMap(checked),
-          Effect.map((rows) => new Map(rows.map((row) => [row.position, toStored(row)])))
-        ),
-    /** The content of the record's previous row (for a deleted record, its last content), by position. */
-    beforeImages: (positions: ReadonlyArray<number>) =>
-      inBatches(positions, (some) =>
-        sql<Content & { of_position: number; redaction: string | null }>`
-          SELECT e.position AS of_position, p.position, p.content, p.content_sum, p.redaction
-          FROM events e LEFT JOIN events p ON p.position = e.previous
-          WHERE e.position ${among(sql, some)}`).pipe(
-          Effect.flatMap(checked),
-          Effect.map((rows) => new Map(rows.map((row) => [row.of_position, toStored(row)])))
-        ),
+    ...PageReads.make(sql, stream, ahead, checksum, readPending, unended),
+    /** Reads heads without content, which may be damaged. */
+    heads: (ids: ReadonlyArray<string>) =>
+      inBatches(
+        ids,
+        (some) =>
+          sql<Row>`SELECT ${heads.columns("h")} FROM heads h WHERE h.stream = ${stream} AND h.id ${among(sql, some)}`
+      ).pipe(Effect.map((rows) => new Map(rows.map(heads.fromRow).map((head) => [head.id, head])))),
     /** All pending rows in id order, at most `limit`, after `after`. */
     allPending: (after: string | null, limit: number) => pendingPage(sql`stream = ${stream}`, after, limit),
     /** Pending rows of one status in id order, at most `limit`, after `after`. */
@@ -232,24 +220,24 @@ export const make = (
     /** Adds an operator's action to the audit log. */
     recordAction: AuditTable.make(sql).recordAction,
     /**
-     * Writes heads, events and references. Records of any stream of the integration that still show the old version of changed
-     * content become stale. Call it last, because the log's counter is locked from this call to the commit.
+     * Writes heads, events and references, of this stream and of the one that is derived from it. Records of any stream of the integration
+     * that still show the old version of changed content become stale. Call it last, because the log's counter is locked from this call to
+     * the commit.
      */
-    write: Effect.fnUntraced(function*(records: ReadonlyArray<RecordWrite>) {
-      const markStale = yield* record(records)
-      const live = records.reduce(
-        (sum, { head, wasLive = head.live }) => sum + Number(head.live) - Number(wasLive),
-        0
-      )
-      if (live !== 0) yield* sql`UPDATE streams SET live_records = live_records + ${live} WHERE key = ${stream}`
-      const positions = yield* log.append(stream, records)
+    write: Effect.fnUntraced(function*(own: ReadonlyArray<RecordWrite>, derived: ReadonlyArray<RecordWrite> = []) {
+      const records = [...own, ...derived]
+      if (records.length === 0) return
+      const streams = records.map((_, index) => index < own.length ? stream : derivedStream)
+      // derived records repeat no content of other records
+      const markStale = yield* record(own)
+      yield* countLive(stream, own)
+      yield* countLive(derivedStream, derived)
+      const positions = yield* log.append(streams, records)
       yield* markStale
-      if (records.length > 0) {
-        const columns = { ...heads.toColumns(records.map(({ head }) => head)), position: positions, stream }
-        yield* sql`INSERT INTO heads ${insertColumns(sql, columns)}
-          ON CONFLICT (stream, id) DO UPDATE SET ${heads.replace("id", "last_run_id")}, last_run_id =
-            CASE WHEN excluded.last_run_id > heads.last_run_id THEN excluded.last_run_id ELSE heads.last_run_id END`
-      }
+      const columns = { ...heads.toColumns(records.map(({ head }) => head)), position: positions, stream: streams }
+      yield* sql`INSERT INTO heads ${insertColumns(sql, columns)}
+        ON CONFLICT (stream, id) DO UPDATE SET ${heads.replace("id", "last_run_id")}, last_run_id =
+          CASE WHEN excluded.last_run_id > heads.last_run_id THEN excluded.last_run_id ELSE heads.last_run_id END`
       yield* log.noteErased(
         positions.flatMap((position, index) => records[index]?.erased === true && position !== null ? [position] : [])
       )

@@ -7,30 +7,13 @@ import * as Stream from "effect/Stream"
 import { checkModels } from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
 import { CurrentModels } from "../domain/BuiltInModels.ts"
-import { closestName } from "../domain/ClosestName.ts"
-import { isModel, type Model, type Models } from "../domain/Model.ts"
+import type { Model } from "../domain/Model.ts"
 import { connect, runClientCommand } from "./client/ClientCommand.ts"
 import type { TextFormat } from "./export/RecordText.ts"
-import { config, json, switchFlag, textFlag } from "./terminal/Flags.ts"
+import { checkModel, config, json, switchFlag, textFlag } from "./terminal/Flags.ts"
 import { awaitShutdownSignal, CommandError, print, printAside } from "./terminal/Process.ts"
 
 const namesOf = Option.match({ onNone: () => [], onSome: (text: string) => [...new Set(text.split(","))] })
-
-const checkNames = (
-  models: Models,
-  names: ReadonlyArray<string>
-): Effect.Effect<ReadonlyArray<Model>, CommandError> => {
-  const isKnown = (name: string): name is Model => isModel(models, name)
-  const unknown = names.find((name) => !isKnown(name))
-  return unknown === undefined
-    ? Effect.succeed(names.filter(isKnown))
-    : Effect.fail(
-      new CommandError({
-        message: `there is no model ${unknown}`,
-        hint: `Did you mean ${closestName(unknown, models.names)}?`
-      })
-    )
-}
 
 /** Runs a command with the models of the configuration: a table has a column for each field of a defined list too. */
 const withConfiguredModels = (file: Option.Option<string>) => <A, E, R>(command: Effect.Effect<A, E, R>) =>
@@ -85,7 +68,7 @@ export const exportRecords = Command.make("export", {
   Effect.gen(function*() {
     const named = namesOf(filter.model)
     const known = yield* CurrentModels
-    const models = named.length === 0 ? known.names : yield* checkNames(known, named)
+    const models = named.length === 0 ? known.names : yield* Effect.forEach(named, (name) => checkModel(known, name))
     yield* checkCombination(target, models)
     const selection = { models, integrations: namesOf(filter.integration) }
     const client = yield* connect(config)

@@ -114,6 +114,11 @@ export interface KafkaConfig {
   readonly compression?: "none" | "gzip" | "snappy" | "lz4" | "zstd"
   /** The form of the values of events: `cloudevents`, or `debezium`, the envelope of Debezium's connectors. Default: `cloudevents`. */
   readonly format?: "cloudevents" | "debezium"
+  /**
+   * `connect`, with `debezium` and without a schema registry: keys and values are structs of Kafka Connect, with their schemas, for sinks that
+   * make tables. Default: no schemas.
+   */
+  readonly schemas?: "connect"
   /** With `debezium`: whether a message without a value follows a deleted event, so that compaction removes the key. Default: `true`. */
   readonly tombstones?: boolean
   /** A registry with Confluent's API for the schemas of the values; the topic needs `{model}`. Default: none. */

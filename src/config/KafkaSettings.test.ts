@@ -143,6 +143,14 @@ describe("the settings of Kafka", () => {
   const kafkaTable: ReadonlyArray<readonly [kafka: object, where: string, message: RegExp, hint: RegExp]> = [
     [{ format: "avro" }, "format", /not allowed/, /cloudevents, debezium/],
     [{ tombstones: false }, "tombstones", /no effect/, /debezium/],
+    [{ schemas: "connect" }, "schemas", /no effect/, /debezium/],
+    [{ format: "debezium", schemas: "avro" }, "schemas", /not allowed/, /connect/],
+    [
+      { format: "debezium", schemas: "connect", schemaRegistry: { url: "https://registry.example.com" } },
+      "schemas",
+      /into the messages/,
+      /Remove one/
+    ],
     [{ schemaRegistry: { ...registry, url: undefined } }, "schemaRegistry.url", /not set/, /address/],
     [{ schemaRegistry: { url: "https://registry.example.com?tenant=a" } }, "schemaRegistry.url", /query/, /appended/],
     [{ schemaRegistry: { url: "https://registry.example.com/#x" } }, "schemaRegistry.url", /fragment/, /appended/],

@@ -151,12 +151,21 @@ const parseTopic = (value: ConfigValue): string => {
   return topic
 }
 
-const parseFormat = (value: ConfigValue, tombstones: ConfigValue): "cloudevents" | "debezium" => {
-  const format = value.oneOf("cloudevents", "debezium") ?? "cloudevents"
-  if (format === "cloudevents" && tombstones.isSet) {
-    tombstones.fault("has no effect without the format debezium", 'Set format to "debezium", or remove it')
+/** `connect`: Debezium's envelope with the schemas of Kafka Connect. */
+const parseFormat = (
+  own: Readonly<Record<"format" | "schemas" | "schemaRegistry" | "tombstones", ConfigValue>>
+): "cloudevents" | "debezium" | "connect" => {
+  const format = own.format.oneOf("cloudevents", "debezium") ?? "cloudevents"
+  for (const value of [own.tombstones, own.schemas]) {
+    if (format === "cloudevents" && value.isSet) {
+      value.fault("has no effect without the format debezium", 'Set format to "debezium", or remove it')
+    }
   }
-  return format
+  if (own.schemas.oneOf("connect") === undefined) return format
+  if (own.schemaRegistry.isSet) {
+    own.schemas.fault("puts the schemas into the messages, and schemaRegistry does not", "Remove one of them")
+  }
+  return "connect"
 }
 
 /** Null if no registry is set. */
@@ -196,6 +205,7 @@ export const parseKafka = (section: ConfigValue, allowPlaintext: ReadonlySet<Pla
     driver: "ROLLCALL_KAFKA_DRIVER",
     compression: null,
     format: null,
+    schemas: null,
     tombstones: null,
     schemaRegistry: null,
     transactions: "ROLLCALL_KAFKA_TRANSACTIONS"
@@ -209,7 +219,7 @@ export const parseKafka = (section: ConfigValue, allowPlaintext: ReadonlySet<Pla
     /** Number of partitions of topics that Rollcall creates; undefined for the default of the sink. */
     partitions: own.partitions.count(1, 1000),
     replicationFactor: own.replicationFactor.count(1, 100),
-    format: parseFormat(own.format, own.tombstones),
+    format: parseFormat(own),
     /** With `debezium`: whether a deleted event is followed by a message without a value. */
     tombstones: own.tombstones.flag() ?? true,
     schemaRegistry: parseRegistry(own.schemaRegistry, own.topic, allowPlaintext),

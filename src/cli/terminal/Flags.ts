@@ -1,9 +1,13 @@
 /** Flags and arguments that several commands share. */
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { defaultFile } from "../../config/RawConfig.ts"
+import { closestName } from "../../domain/ClosestName.ts"
+import { isModel, type Model, type Models } from "../../domain/Model.ts"
 import { parseInstant } from "../../domain/Watermark.ts"
+import { CommandError } from "./Process.ts"
 
 /** A flag that is off unless it is given. */
 export const switchFlag = (name: string, description: string) =>
@@ -64,3 +68,9 @@ export const given = <Flags extends Readonly<Record<string, Option.Option<unknow
   Object.fromEntries(
     Object.entries(flags).flatMap(([name, flag]) => flag._tag === "Some" ? [[name, flag.value]] : [])
   ) as Given<Flags>
+
+/** The model of this name. */
+export const checkModel = (models: Models, name: string): Effect.Effect<Model, CommandError> =>
+  isModel(models, name) ? Effect.succeed(name) : Effect.fail(
+    new CommandError({ message: `there is no model ${name}`, hint: `Did you mean ${closestName(name, models.names)}?` })
+  )

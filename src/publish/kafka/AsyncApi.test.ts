@@ -104,39 +104,42 @@ describe("the AsyncAPI document", () => {
     }
   })
 
-  it("describes the form of Debezium, stubs and tombstones included, if that is configured", () => {
-    const debezium = asyncApiOf({
-      version: "1",
-      models: [recordEntryOf(builtInModels, "ats.tag")],
-      topic: "{model}",
-      state: false,
-      format: "debezium"
-    })
-    const ajv = new Ajv2020({ strict: false })
-    addFormats.default(ajv)
-    ajv.addSchema(debezium, "debezium")
-    const { headers } = debezium.components.messages["ats.tag"]!
-    const valid = ajv.compile({ $ref: "debezium#/components/schemas/TagEvent" })
-    const validHeaders = ajv.compile({ ...headers, additionalProperties: false })
-    const options = {
-      identity: { store: "s", generation: 1 },
-      topic: "{model}",
-      state: false,
-      format: "debezium"
-    } as const
-    const sent = (limit: number) =>
-      [entry({ position: 1, id: "a" }), entry({ position: 2, id: "a", version: 2, kind: "deleted" })].flatMap((some) =>
-        makeEncoder({ ...options, limitOf: () => limit })(some).messages
-      )
-    const messages = [...sent(1_000_000), ...sent(600)]
-    assert.lengthOf(messages, 6)
-    for (const { headers, value } of messages) {
-      assert.isTrue(valid(JSON.parse(value?.toString() ?? "null")), JSON.stringify(valid.errors))
-      assert.isTrue(validHeaders(headers), JSON.stringify(validHeaders.errors))
+  it.each(["debezium", "connect"] as const)(
+    "describes the form of %s, with stubs and tombstones, if that is configured",
+    (format) => {
+      const debezium = asyncApiOf({
+        version: "1",
+        models: [recordEntryOf(builtInModels, "ats.tag")],
+        topic: "{model}",
+        state: false,
+        format
+      })
+      const ajv = new Ajv2020({ strict: false })
+      addFormats.default(ajv)
+      ajv.addSchema(debezium, "debezium")
+      const { headers } = debezium.components.messages["ats.tag"]!
+      const valid = ajv.compile({ $ref: "debezium#/components/schemas/TagEvent" })
+      const validHeaders = ajv.compile({ ...headers, additionalProperties: false })
+      const options = {
+        identity: { store: "s", generation: 1 },
+        topic: "{model}",
+        state: false,
+        format
+      } as const
+      const sent = (limit: number) =>
+        [entry({ position: 1, id: "a" }), entry({ position: 2, id: "a", version: 2, kind: "deleted" })].flatMap((
+          some
+        ) => makeEncoder({ ...options, limitOf: () => limit })(some).messages)
+      const messages = [...sent(1_000_000), ...sent(600)]
+      assert.lengthOf(messages, 6)
+      for (const { headers, value } of messages) {
+        assert.isTrue(valid(JSON.parse(value?.toString() ?? "null")), JSON.stringify(valid.errors))
+        assert.isTrue(validHeaders(headers), JSON.stringify(validHeaders.errors))
+      }
+      const registered = asyncApiOf({ version: "1", models: [], topic: "{model}", state: false, registered: true })
+      assert.include(JSON.stringify(registered.components.messages), "the id of the schema in the registry")
     }
-    const registered = asyncApiOf({ version: "1", models: [], topic: "{model}", state: false, registered: true })
-    assert.include(JSON.stringify(registered.components.messages), "the id of the schema in the registry")
-  })
+  )
 
   it("describes the values of events and of states, down to the fields of the record", () => {
     const ajv = new Ajv2020({ strict: false })

@@ -83,6 +83,14 @@ const refTo = (entry: RecordEntry) => `#/components/schemas/${recordSchemaOf(ent
 /** A schema of the document. Generators call its type by the name. */
 const named = (name: string, schema: JsonSchema) => [name, titled(schema, name)] as const
 
+const connectValue = ({ model }: RecordEntry): JsonSchema => ({
+  description:
+    `A change of ${model} for the JSON converter of Kafka Connect: \`rollcall schema --connect ${model}\` prints the schema`,
+  type: "object",
+  required: ["schema", "payload"],
+  properties: { schema: { type: "object" }, payload: { type: "object" } }
+})
+
 /** Headers of every message about a record. */
 const recordHeaders = (type: string) => ({
   ce_specversion: { const: "1.0" },
@@ -179,14 +187,22 @@ export const asyncApiOf = (options: AsyncApiOptions) => {
     const [event, latest] = [`${title}Event`, `${title}State`]
     const events = {
       channel: channel(model, address, `Changes of ${model}, in order per record`),
-      message: message(model, event, recordKey, format === "debezium" ? jsonHeaders : eventHeaders),
+      message: message(
+        model,
+        event,
+        format === "connect" ? "JSON with the members `schema` and `payload`, which is `{integration, id}`" : recordKey,
+        format === "cloudevents" ? eventHeaders : jsonHeaders
+      ),
       schemas: [
         named(title, record),
-        format === "debezium"
-          ? named(event, {
-            anyOf: [envelopeSchemaOf(entry, refTo(entry)), { type: "null", description: "After the event of a delete" }]
+        format === "cloudevents"
+          ? named(event, eventDataSchemaOf(entry, refTo(entry)))
+          : named(event, {
+            anyOf: [
+              format === "connect" ? connectValue(entry) : envelopeSchemaOf(entry, refTo(entry)),
+              { type: "null", description: "After the event of a delete" }
+            ]
           })
-          : named(event, eventDataSchemaOf(entry, refTo(entry)))
       ]
     }
     const states = {

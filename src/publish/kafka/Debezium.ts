@@ -10,7 +10,7 @@ import { parseTime } from "../../domain/Watermark.ts"
 import { type JsonSchema, recordSchemaOf } from "../RecordSchema.ts"
 
 /** Create, update, delete, or read (`r`): the record existed before Rollcall first read it. */
-const operationOf = ({ kind, origin }: LogEntry): "c" | "u" | "d" | "r" =>
+export const operationOf = ({ kind, origin }: LogEntry): "c" | "u" | "d" | "r" =>
   kind === "deleted" ? "d" : kind === "updated" ? "u" : origin === "backfill" ? "r" : "c"
 
 /** The version of this form. */
@@ -18,7 +18,8 @@ const formVersion = "1"
 
 const timeOf = ({ changedAt, detectedAt }: LogEntry): number => parseTime(changedAt) ?? detectedAt
 
-const sourceOf = (identity: LogIdentity, entry: LogEntry) => ({
+/** `log`: the address of the whole event if the contents are too large for the topic; null if the text includes the contents. */
+export const sourceOf = (identity: LogIdentity, entry: LogEntry, log: string | null) => ({
   version: formVersion,
   connector: "rollcall",
   name: identity.store,
@@ -35,12 +36,13 @@ const sourceOf = (identity: LogIdentity, entry: LogEntry) => ({
   position: formatPosition(identity, entry.position, entry.chain),
   origin: entry.origin,
   reason: entry.reason,
-  restored: entry.restored
+  restored: entry.restored,
+  ...(log === null ? {} : { stub: true, log })
 })
 
-/** `log`: the address of the whole event if the contents are too large for the topic; null if the text includes the contents. */
+/** `log`: as for `sourceOf`. */
 export const envelopeTextOf = (identity: LogIdentity, entry: LogEntry, log: string | null): Json => {
-  const source = { ...sourceOf(identity, entry), ...(log === null ? {} : { stub: true, log }) }
+  const source = sourceOf(identity, entry, log)
   const content = (text: Json | null) => log === null ? text ?? "null" : "null"
   return `{"before":${content(entry.before)},"after":${content(entry.after)},"source":${JSON.stringify(source)},` +
     `"op":"${operationOf(entry)}","ts_ms":${entry.detectedAt},"transaction":null}`
@@ -49,7 +51,7 @@ export const envelopeTextOf = (identity: LogIdentity, entry: LogEntry, log: stri
 const text = { type: "string" }
 const nullable = (schema: JsonSchema): JsonSchema => ({ anyOf: [schema, { type: "null" }] })
 
-const sourceProperties = {
+export const sourceProperties = {
   version: { ...text, description: "Version of this form" },
   connector: { type: "string", const: "rollcall" },
   name: { ...text, description: "Id of the store that published" },
@@ -69,6 +71,14 @@ const sourceProperties = {
   restored: { type: "boolean" }
 } satisfies Readonly<Record<string, JsonSchema>>
 
+export const stubProperties = {
+  stub: {
+    type: "boolean",
+    description: "The contents were too large for the topic: `log` is the path to read them"
+  },
+  log: text
+} satisfies Readonly<Record<string, JsonSchema>>
+
 /** The schema of the values. `record`: a reference to the schema of the model's records. */
 export const envelopeSchemaOf = (entry: RecordEntry, record: string): JsonSchema => ({
   title: `${recordSchemaOf(entry).title}Envelope`,
@@ -81,14 +91,7 @@ export const envelopeSchemaOf = (entry: RecordEntry, record: string): JsonSchema
     source: {
       type: "object",
       required: Object.keys(sourceProperties),
-      properties: {
-        ...sourceProperties,
-        stub: {
-          type: "boolean",
-          description: "The contents were too large for the topic: `log` is the path to read them"
-        },
-        log: text
-      }
+      properties: { ...sourceProperties, ...stubProperties }
     },
     op: { type: "string", enum: ["c", "u", "d", "r"] },
     ts_ms: { type: "integer", description: "When Rollcall detected the change" },

@@ -9,6 +9,7 @@
  * - The trace context of an event is sent twice: as the attribute `traceparent` of CloudEvents, and as the header `traceparent`, which
  *   tracing libraries read. A Debezium message has only the header.
  */
+import { builtInModels } from "../../domain/BuiltInModels.ts"
 import {
   dataTextOf,
   formatPosition,
@@ -20,8 +21,9 @@ import {
   removalAttributesOf,
   stateAttributesOf
 } from "../../domain/ChangeEvent.ts"
-import { isModelName, streamName } from "../../domain/Model.ts"
+import { isModelName, type Models, streamName } from "../../domain/Model.ts"
 import type { RecordKey, StreamProgress } from "../Sink.ts"
+import { connectFormOf } from "./ConnectForm.ts"
 import { envelopeTextOf } from "./Debezium.ts"
 import type { PlacedMessage } from "./driver/Driver.ts"
 import { fitsInBatch } from "./Sends.ts"
@@ -64,8 +66,11 @@ const stubTextOf = (identity: LogIdentity, entry: LogEntry): Json =>
     dataTextOf({ ...entry, before: null, after: null, changes: "[]", transitions: "[]", cause: null }).slice(0, -1)
   },"stub":true,"log":${JSON.stringify(logUrlOf(identity, entry))}}`
 
-/** The form of an event's value: the `data` of a CloudEvent in binary mode, or Debezium's envelope. */
-export type Format = "cloudevents" | "debezium"
+/**
+ * The form of an event's value: the `data` of a CloudEvent in binary mode, or Debezium's envelope. `connect`: the key and the envelope as
+ * structs of Kafka Connect, with their schemas.
+ */
+export type Format = "cloudevents" | "debezium" | "connect"
 
 /** Makes the bytes of a message's value from its JSON. With a schema registry, for example, the id of the schema precedes the JSON. */
 export type Frame = (topic: string, value: Json) => Buffer
@@ -75,7 +80,9 @@ export interface Encoding {
   readonly identity: LogIdentity
   /** `cloudevents` by default. */
   readonly format?: Format
-  /** With `debezium`: whether each delete is followed by a message without a value, so that compaction removes the key. */
+  /** For `connect`, whose schemas are those of the models; the built-in ones by default. */
+  readonly models?: Models
+  /** With Debezium's envelope: whether each delete is followed by a message without a value, so that compaction removes the key. */
   readonly tombstones?: boolean
   /** The bytes of a value for a topic; plain JSON by default. */
   readonly frame?: Frame
@@ -98,12 +105,15 @@ export interface EncodedEntry {
 
 /** Makes a function that encodes log entries as messages without parsing their contents. */
 export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEntry => {
-  const { format = "cloudevents", frame = plainJson, identity, limitOf, tombstones = true } = encoding
+  const { format = "cloudevents", frame = plainJson, identity, limitOf, models = builtInModels, tombstones = true } =
+    encoding
+  const connect = format === "connect" ? connectFormOf(models) : null
 
   return (entry) => {
     const { kind, position, traceparent } = entry
     const topic = topicOf(encoding.topic, entry)
     const key = partitionKey(entry)
+    const eventKey = connect === null ? key : connect.keyOf(entry)
     const trace = traceparent === null ? {} : { traceparent }
     let stubbed = false
     const fitting = (whole: KafkaMessage, stub: () => Json, stubHeader: Headers): KafkaMessage => {
@@ -112,22 +122,23 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
       return { ...whole, value: frame(whole.topic, stub()), headers: { ...whole.headers, ...stubHeader } }
     }
 
-    const isEnvelope = format === "debezium"
+    const isEnvelope = format !== "cloudevents"
+    const envelopeOf = connect === null ? envelopeTextOf : connect.valueOf
     const messages = [
       fitting(
         {
           topic,
-          key,
-          value: frame(topic, isEnvelope ? envelopeTextOf(identity, entry, null) : dataTextOf(entry)),
+          key: eventKey,
+          value: frame(topic, isEnvelope ? envelopeOf(identity, entry, null) : dataTextOf(entry)),
           headers: { ...(isEnvelope ? plainHeaders : headersOf(mainAttributesOf(identity, entry))), ...trace },
           position
         },
-        () => isEnvelope ? envelopeTextOf(identity, entry, logUrlOf(identity, entry)) : stubTextOf(identity, entry),
+        () => isEnvelope ? envelopeOf(identity, entry, logUrlOf(identity, entry)) : stubTextOf(identity, entry),
         isEnvelope ? {} : stubHeader
       )
     ]
     if (isEnvelope && tombstones && kind === "deleted") {
-      messages.push({ topic, key, value: null, headers: {}, position })
+      messages.push({ topic, key: eventKey, value: null, headers: {}, position })
     }
     if (encoding.state) {
       const stateTopic = stateTopicOf(encoding.topic, entry)

@@ -123,7 +123,7 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     yield* session.ensure(streams.flatMap(({ stream }) => streamTopics(options, stream)))
     const { limitOf } = session
     const { format = "cloudevents", state = false, tombstones = true, topic } = options
-    const encode = makeEncoder({ identity, topic, state, format, tombstones, limitOf, frame: registry.frame })
+    const encode = makeEncoder({ identity, models, topic, state, format, tombstones, limitOf, frame: registry.frame })
     const encoded = batch.map(encode)
     const positions = streams.flatMap(({ entries, stream }) =>
       streamTopics(options, stream).flatMap(({ name }) => entries.map(({ position }) => ({ name, position })))

@@ -31,6 +31,7 @@ const defaultPartitions = 6
 const formOf = ({ schemaRegistry }: TopicOptions, format: Format | null): string | undefined => {
   const words = [
     ...(format === "debezium" ? ["Debezium's form"] : []),
+    ...(format === "connect" ? ["Debezium's form with schemas"] : []),
     ...(schemaRegistry == null ? [] : ["values with the id of a registered schema"])
   ]
   return words.length === 0 ? undefined : words.join(", ")

@@ -118,7 +118,7 @@ export const findOtherForm = (
         words(form)
       }`,
       hint:
-        "set kafka.format and kafka.schemaRegistry as before; or set ROLLCALL_TOPIC to other topics, stop Rollcall and run " +
+        "set kafka.format, kafka.schemas and kafka.schemaRegistry as before; or set ROLLCALL_TOPIC to other topics, stop Rollcall and run " +
         "`rollcall store adopt`, which publishes every live record again. After `store adopt` without other topics, consumers " +
         "find both forms in the same topics."
     })

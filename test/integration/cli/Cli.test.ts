@@ -13,13 +13,15 @@ describe("usage", () => {
   it("the help names the commands and flags, with examples, and exits 0", async () => {
     const helps: Readonly<Record<string, string>> = {
       "":
-        "start demo sandbox doctor store schema status tail streams holds integrations plugins deadletters forget sessions fleet",
+        "start demo sandbox doctor store schema status tail export streams holds integrations plugins deadletters forget sessions fleet",
       start: "--once --config",
       doctor: "--config --json",
       demo: "--for --seed --json",
       sandbox: "--port --seed --speed --integrations --records --faults --key --cursor-parameter --json",
       status: "--watch --json --config",
       tail: "--json --after --since --integration --model --kind --transition --config",
+      export: "--json --model --integration --format --output --sqlite --follow --config",
+      schema: "--connect --json --config",
       "streams audit": "--json --config",
       "streams rewind": "--to --json --config",
       plugins: "new dev list show on off stop-writes resume-writes replay",
@@ -38,6 +40,14 @@ describe("usage", () => {
     const { stdout } = await runCommand(["start", "--help"])
     assert.match(stdout, /^ {2}ROLLCALL_API_KEY +key of the API; a secret$/m)
     assert.notInclude((await runCommand(["status", "--help"])).stdout, "ROLLCALL_API_KEY ")
+  })
+
+  it("`schema --connect` prints the Kafka Connect schemas of a model, or suggests another name", async () => {
+    const { key, value } = JSON.parse((await runCommand(["schema", "--connect", "ats.tag"])).stdout)
+    assert.deepStrictEqual([key.name, value.name], ["rollcall.ats.tag.Key", "rollcall.ats.tag.Envelope"])
+    const { code, stderr } = await runCommand(["schema", "--connect", "ats.tags"])
+    assert.strictEqual(code, 1)
+    assert.match(stderr, /no model ats\.tags\n.*ats\.tag\?/)
   })
 
   it("--version is the package's", async () => {

@@ -81,6 +81,30 @@ describeWithDrivers("the form of values", missing, Broker.layer, (it) => {
       assert.strictEqual(states[0]!.headers["ce_type"], "rollcall.ats.tag.state")
     }))
 
+  it.effect("connect: the events and the tombstone of a record have one key and one partition", () =>
+    Effect.gen(function*() {
+      const { identity, read, sink, topic } = yield* opened({ format: "connect" })
+      yield* sink.publish(identity, [
+        entry({ position: 1, id: "r", version: 1 }),
+        entry({ position: 2, id: "other", version: 1 }),
+        entry({ position: 3, id: "r", version: 2, kind: "deleted" })
+      ])
+      const key = { integration: "greenhouse:acme", id: "r" }
+      const own = (yield* read()).filter((message) => JSON.parse(message.key).payload.id === "r")
+      assert.strictEqual(new Set(own.map(({ partition }) => partition)).size, 1)
+      assert.deepStrictEqual(own.map((message) => JSON.parse(message.key).payload), [key, key, key])
+      const payloads = own.map(({ payload }) => payload === null ? null : JSON.parse(payload).payload)
+      assert.deepStrictEqual(payloads.map((one) => one && [one.op, one.before?.id ?? null, one.after?.id ?? null]), [
+        ["c", null, "r"],
+        ["d", "r", null],
+        null
+      ])
+      const { message } = yield* Effect.flip(
+        Effect.flatMap(sinkOf({ topic, format: "debezium", streams: [stream] }), (sink) => sink.open(identity))
+      )
+      assert.include(message, "holds 3 events in Debezium's form with schemas")
+    }))
+
   it.effect("debezium: tombstones can be left out, and an envelope too large for the topic has the event's address", () =>
     Effect.gen(function*() {
       const { identity, read, sink } = yield* opened({ format: "debezium", tombstones: false })

@@ -16,9 +16,9 @@ export const schema = Command.make("schema", {
   json: jsonFlag.pipe(Flag.withDescription("Print the document, which is JSON, on one line"))
 }, ({ config, connect, json }) =>
   Effect.gen(function*() {
-    const show = (document: object) => print(JSON.stringify(document, null, json ? 0 : 2))
     const input = yield* loadRawConfig(config)
     const models = yield* Effect.fromResult(Config.checkModels(input))
+    const show = (document: object) => print(JSON.stringify(document, null, json ? 0 : 2))
     if (Option.isSome(connect)) {
       const { connectSchemasOf } = yield* Effect.promise(() => import("../publish/kafka/ConnectForm.ts"))
       return yield* show(connectSchemasOf(recordEntryOf(models, yield* checkModel(models, connect.value))))

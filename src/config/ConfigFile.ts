@@ -115,8 +115,8 @@ export interface KafkaConfig {
   /** The form of the values of events: `cloudevents`, or `debezium`, the envelope of Debezium's connectors. Default: `cloudevents`. */
   readonly format?: "cloudevents" | "debezium"
   /**
-   * `connect`, with `debezium` and without a schema registry: keys and values are structs of Kafka Connect, with their schemas, for sinks that
-   * make tables. Default: no schemas.
+   * `connect`, with `debezium` and without a registry: keys and values are structs with the schemas of Kafka Connect, for sinks that make
+   * tables. Default: none.
    */
   readonly schemas?: "connect"
   /** With `debezium`: whether a message without a value follows a deleted event, so that compaction removes the key. Default: `true`. */

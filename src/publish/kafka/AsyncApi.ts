@@ -9,7 +9,7 @@
  * - AsyncAPI's own schemas are JSON Schema draft 7. Ours use only keywords that both drafts have, because some generators do not find the
  *   name of a schema whose `schemaFormat` is another one.
  */
-import type { RecordEntry } from "../../domain/Model.ts"
+import type { Model, RecordEntry } from "../../domain/Model.ts"
 import { type JsonSchema, recordSchemaOf } from "../RecordSchema.ts"
 import { eventDataSchemaOf, progressDataSchema } from "../SchemaDocuments.ts"
 import { envelopeSchemaOf } from "./Debezium.ts"
@@ -83,7 +83,7 @@ const refTo = (entry: RecordEntry) => `#/components/schemas/${recordSchemaOf(ent
 /** A schema of the document. Generators call its type by the name. */
 const named = (name: string, schema: JsonSchema) => [name, titled(schema, name)] as const
 
-const connectValue = ({ model }: RecordEntry): JsonSchema => ({
+const connectValue = (model: Model): JsonSchema => ({
   description:
     `A change of ${model} for the JSON converter of Kafka Connect: \`rollcall schema --connect ${model}\` prints the schema`,
   type: "object",
@@ -199,7 +199,7 @@ export const asyncApiOf = (options: AsyncApiOptions) => {
           ? named(event, eventDataSchemaOf(entry, refTo(entry)))
           : named(event, {
             anyOf: [
-              format === "connect" ? connectValue(entry) : envelopeSchemaOf(entry, refTo(entry)),
+              format === "connect" ? connectValue(model) : envelopeSchemaOf(entry, refTo(entry)),
               { type: "null", description: "After the event of a delete" }
             ]
           })

@@ -4,7 +4,7 @@ import { entry } from "../../../test/integration/publish/Entries.ts"
 import { runs } from "../../../test/support/Runs.ts"
 import { builtInModels, modelNames } from "../../domain/BuiltInModels.ts"
 import type { LogEntry } from "../../domain/ChangeEvent.ts"
-import { recordEntryOf } from "../../domain/Model.ts"
+import { listEntry, makeModels, recordEntryOf } from "../../domain/Model.ts"
 import { type ConnectSchema, connectSchemasOf } from "./ConnectForm.ts"
 import { makeEncoder } from "./KafkaMessage.ts"
 
@@ -106,6 +106,25 @@ describe("the form of Kafka Connect", () => {
         unheard_of: { a: 1 }
       })
     })
+  })
+
+  it("has the columns of a list that the configuration defines, and one for a model that only the store knows", () => {
+    const schema = Schema.Struct({ id: Schema.String, hours: Schema.Int }).annotate({ identifier: "Shift" })
+    const models = makeModels([listEntry({ model: "hris.shift", path: "/hris/shifts", schema })])
+    const encode = makeEncoder({
+      identity,
+      models,
+      topic: "t",
+      state: false,
+      format: "connect",
+      limitOf: () => 1_000_000
+    })
+    const afterOf = (model: "hris.shift" | "hris.gone") => {
+      const one = { ...entry({ position: 1, id: "a", model }), after: JSON.stringify({ id: "a", hours: 8, note: "x" }) }
+      return JSON.parse(String(encode(one).messages[0]!.value)).payload.after
+    }
+    assert.deepStrictEqual(afterOf("hris.shift"), { id: "a", hours: 8, unknown_fields: '{"note":"x"}' })
+    assert.deepStrictEqual(afterOf("hris.gone"), { id: "a", unknown_fields: '{"hours":8,"note":"x"}' })
   })
 
   it("replaces what PostgreSQL does not store, in texts, in names and in JSON, and nothing else", () => {

@@ -13,7 +13,7 @@
 import { isCalendarDay } from "../../api/Fields.ts"
 import type { JsonObject } from "../../domain/Canonical.ts"
 import type { Json, LogEntry, LogIdentity } from "../../domain/ChangeEvent.ts"
-import { perModels, type RecordEntry, recordEntryOf } from "../../domain/Model.ts"
+import { type Model, type Models, perModels, type RecordEntry, recordEntryOf } from "../../domain/Model.ts"
 import {
   type Column,
   type ColumnType,
@@ -108,7 +108,7 @@ const parse = (text: Json): JsonObject =>
       : text
   )
 
-const frameOf = (entry: RecordEntry) => {
+const framesOf = (entry: RecordEntry) => {
   const { key, value } = connectSchemasOf(entry)
   const columns = recordColumnsOf(entry)
   const jsonColumns = new Set(columns.columns.flatMap(({ name, type }) => type === "json" ? [name] : []))
@@ -122,23 +122,26 @@ const frameOf = (entry: RecordEntry) => {
   return { key: before(key), value: before(value), structOf }
 }
 
-const storable = (id: string): string => id.replaceAll("\0", "\ufffd").toWellFormed()
-
-/** Keys and values. */
-export const connectFormOf = perModels((models) => {
-  // a schema is made once for each model, because it is much larger than the payload
-  const frames = new Map<string, ReturnType<typeof frameOf>>()
-  const framesOf = ({ model }: LogEntry) => {
-    const known = frames.get(model) ?? frameOf(recordEntryOf(models, model))
+/** A schema is made once for each model, because it is much larger than the payload. */
+const framesIn = perModels((models) => {
+  const frames = new Map<Model, ReturnType<typeof framesOf>>()
+  return (model: Model) => {
+    const known = frames.get(model) ?? framesOf(recordEntryOf(models, model))
     frames.set(model, known)
     return known
   }
+})
+
+const storable = (id: string): string => id.replaceAll("\0", "\ufffd").toWellFormed()
+
+export const connectForm = (models: Models) => {
+  const frameOf = framesIn(models)
   return {
-    keyOf: (entry: LogEntry): Json =>
-      `${framesOf(entry).key}${JSON.stringify({ integration: entry.integration, id: storable(entry.id) })}}`,
+    keyOf: ({ id, integration, model }: LogEntry): Json =>
+      `${frameOf(model).key}${JSON.stringify({ integration, id: storable(id) })}}`,
     /** `log`: as for `envelopeTextOf`. */
     valueOf: (identity: LogIdentity, entry: LogEntry, log: string | null): Json => {
-      const { structOf, value } = framesOf(entry)
+      const { structOf, value } = frameOf(entry.model)
       const { after, before, kind } = entry
       const id = storable(entry.id)
       const stub = { id, stub: true, log }
@@ -152,4 +155,4 @@ export const connectFormOf = perModels((models) => {
       return `${value}${JSON.stringify(payload)}}`
     }
   }
-})
+}

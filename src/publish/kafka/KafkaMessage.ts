@@ -23,7 +23,7 @@ import {
 } from "../../domain/ChangeEvent.ts"
 import { isModelName, type Models, streamName } from "../../domain/Model.ts"
 import type { RecordKey, StreamProgress } from "../Sink.ts"
-import { connectFormOf } from "./ConnectForm.ts"
+import { connectForm } from "./ConnectForm.ts"
 import { envelopeTextOf } from "./Debezium.ts"
 import type { PlacedMessage } from "./driver/Driver.ts"
 import { fitsInBatch } from "./Sends.ts"
@@ -80,12 +80,12 @@ export interface Encoding {
   readonly identity: LogIdentity
   /** `cloudevents` by default. */
   readonly format?: Format
-  /** For `connect`, whose schemas are those of the models; the built-in ones by default. */
-  readonly models?: Models
   /** With Debezium's envelope: whether each delete is followed by a message without a value, so that compaction removes the key. */
   readonly tombstones?: boolean
   /** The bytes of a value for a topic; plain JSON by default. */
   readonly frame?: Frame
+  /** For the form `connect`: the models with the schemas of their records; the built-in ones by default. */
+  readonly models?: Models
   /** Topic template. */
   readonly topic: string
   /** Whether the latest content of records is also published to a compacted topic. */
@@ -105,9 +105,8 @@ export interface EncodedEntry {
 
 /** Makes a function that encodes log entries as messages without parsing their contents. */
 export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEntry => {
-  const { format = "cloudevents", frame = plainJson, identity, limitOf, models = builtInModels, tombstones = true } =
-    encoding
-  const connect = format === "connect" ? connectFormOf(models) : null
+  const { format = "cloudevents", frame = plainJson, identity, limitOf, tombstones = true } = encoding
+  const connect = format === "connect" ? connectForm(encoding.models ?? builtInModels) : null
 
   return (entry) => {
     const { kind, position, traceparent } = entry

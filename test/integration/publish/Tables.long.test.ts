@@ -9,7 +9,8 @@ import { writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
-import { streamModels } from "../../../src/domain/Model.ts"
+import { builtInModels, modelNames, type ReadModel } from "../../../src/domain/BuiltInModels.ts"
+import { recordEntryOf } from "../../../src/domain/Model.ts"
 import { recordColumnsOf } from "../../../src/publish/RecordColumns.ts"
 import { inDirectory, sandboxed } from "../cli/Program.ts"
 import * as Broker from "../kafka/Broker.ts"
@@ -68,8 +69,6 @@ const extendingProxy = async (target: string) => {
   }
 }
 
-type Model = (typeof streamModels)[number]
-
 /** A worker with the documented configuration, which can be killed and started again. */
 const worker = async (
   directory: string,
@@ -118,8 +117,14 @@ const worker = async (
   }
 }
 
-const timesOf = (model: Model): ReadonlySet<string> =>
-  new Set(recordColumnsOf(model).columns.flatMap(({ name, type }) => type === "time" ? [name] : []))
+const models = modelNames.filter((model): model is ReadModel => model !== "ats.candidate")
+
+const timesOf = (model: ReadModel): ReadonlySet<string> =>
+  new Set(
+    recordColumnsOf(recordEntryOf(builtInModels, model)).columns.flatMap(({ name, type }) =>
+      type === "time" ? [name] : []
+    )
+  )
 
 const exercise = async (
   brokers: ReadonlyArray<string>,
@@ -140,12 +145,12 @@ const exercise = async (
   start(["start"], { ...environment, ROLLCALL_API_URL: api.url }, directory)
   const sink = await worker(directory, { prefix, brokers, database })
 
-  const tableOf = (model: Model) => `${prefix}_${model.replaceAll(".", "_")}`
-  const exists = async (model: Model) => {
+  const tableOf = (model: ReadModel) => `${prefix}_${model.replaceAll(".", "_")}`
+  const exists = async (model: ReadModel) => {
     const [row] = await query(`SELECT to_regclass('${tableOf(model)}')::text AS name`)
     return row?.["name"] != null
   }
-  const rowsOf = async (model: Model): Promise<ReadonlyArray<string>> => {
+  const rowsOf = async (model: ReadModel): Promise<ReadonlyArray<string>> => {
     if (!await exists(model)) return []
     const rows = await query(`SELECT to_jsonb(t)::text AS row FROM ${tableOf(model)} t`)
     return rows.map(({ row }) => {
@@ -154,12 +159,12 @@ const exercise = async (
       return comparable({ ...columns, ...unknown_fields }, timesOf(model))
     }).sort()
   }
-  const liveOf = async (model: Model): Promise<ReadonlyArray<string>> => {
+  const liveOf = async (model: ReadModel): Promise<ReadonlyArray<string>> => {
     const live = JSON.stringify(await sandbox.truth(model, integration), extending("new \ufffd"))
     return JSON.parse(live).map((record: Fields) => comparable(record, timesOf(model))).sort()
   }
   const converged = async () => {
-    for (const model of streamModels) {
+    for (const model of models) {
       await until(`the table of ${model}`, async () => {
         if (sink.hasEnded()) throw new Error(`the sink has ended: ${sink.says()}`)
         return JSON.stringify(await rowsOf(model)) === JSON.stringify(await liveOf(model)) ? true : null

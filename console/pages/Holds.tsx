@@ -250,7 +250,11 @@ const Decision = ({ page: { decision, hold } }: { readonly page: HoldRecords }) 
         {decision === null
           ? "."
           : ` by ${decision.actor}${decision.address === null ? "" : ` from ${decision.address}`}.`} {hold.published
-          ? <a href={`/events${queryOf({ hold: hold.id })}`}>The published events</a>
+          ? (
+            <a href={`/events${queryOf({ hold: hold.id })}`}>
+              The events of {plural(hold.released, "published change")}
+            </a>
+          )
           : hold.state === "approved"
           ? `Nothing was published: the new content of ${plural(hold.released, "record")} counts as published.`
           : null}

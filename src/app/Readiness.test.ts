@@ -8,6 +8,7 @@ import { fleetDependency, kafkaDependency, sweepsDependency } from "./Readiness.
 const overview: StoreOverview = {
   streams: [],
   redacting: [],
+  keptRecords: new Map(),
   integrations: [],
   holds: [],
   log: { newestPosition: 70, published: 58, unpublishedSince: 0 }

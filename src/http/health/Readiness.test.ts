@@ -9,6 +9,7 @@ import { checkReadiness, type Dependency } from "./HealthHandlers.ts"
 const nothing: StoreOverview = {
   streams: [],
   redacting: [],
+  keptRecords: new Map(),
   integrations: [],
   holds: [],
   log: { newestPosition: 0, published: 0, unpublishedSince: null }

@@ -20,6 +20,7 @@ const cache = Layer.mock(OverviewCache)({
     streams: [],
     redacting: [],
     integrations: [],
+    keptRecords: new Map(),
     holds: [],
     log: { newestPosition: 0, published: 0, unpublishedSince: null }
   }),

@@ -38,6 +38,8 @@ export interface StoreOverview {
   /** The streams whose stored content is being redacted, including those that are not read. */
   readonly redacting: ReadonlyArray<StreamKey>
   readonly integrations: ReadonlyArray<IntegrationView>
+  /** How many live records each integration has that is not read, although its streams are not shown. */
+  readonly keptRecords: ReadonlyMap<string, number>
   /** Holds that wait for a decision, newest first. */
   readonly holds: ReadonlyArray<HoldView>
   readonly log: LogProgress
@@ -86,7 +88,8 @@ const maxHolds = 1_000
 /** The view of the integration with its own streams, in a list; an empty list if the integration was erased. */
 const integrationView = (
   integration: IntegrationState,
-  own: ReadonlyArray<StreamView>
+  own: ReadonlyArray<StreamView>,
+  keptRecords: StoreOverview["keptRecords"]
 ): ReadonlyArray<IntegrationView> => {
   const { interval, generation, state, sweepInterval } = integration
   if (state === "erased") return []
@@ -99,7 +102,7 @@ const integrationView = (
     streams: own.length,
     live: own.filter((stream) => stream.phase === "live").length,
     blocked: own.filter((stream) => stream.blocked !== null).length,
-    records_live: own.reduce((sum, stream) => sum + stream.records_live, 0)
+    records_live: keptRecords.get(integration.id) ?? own.reduce((sum, stream) => sum + stream.records_live, 0)
   }]
 }
 
@@ -234,12 +237,20 @@ const show = Effect.fnUntraced(function*({ now, log, position, ...found }: Effec
   )
   const redacting = found.streams.filter((state) => state.redacting !== undefined)
   const byIntegration = Map.groupBy(streams, ({ integration }) => integration)
-  const integrations = found.integrations.flatMap((one) => integrationView(one, byIntegration.get(one.id) ?? []))
+  const ofIntegration = Map.groupBy(found.counts, ({ integration }) => integration)
+  const keptRecords = new Map(
+    found.integrations.flatMap(({ id, state }): ReadonlyArray<[string, number]> =>
+      state === "active" ? [] : [[id, (ofIntegration.get(id) ?? []).reduce((sum, { live }) => sum + live, 0)]]
+    )
+  )
+  const integrations = found.integrations.flatMap((one) =>
+    integrationView(one, byIntegration.get(one.id) ?? [], keptRecords)
+  )
   const holds = found.holds.flatMap((hold) => {
     const state = shown.get(streamName(hold))
     return state === undefined ? [] : [holdView(hold, state)]
   })
-  return { streams, redacting, integrations, holds, log } satisfies StoreOverview
+  return { streams, redacting, integrations, keptRecords, holds, log } satisfies StoreOverview
 })
 
 export const storeOverview = Effect.flatMap(Store, ({ batchReads }) => Effect.flatMap(batchReads(read), show))
@@ -248,7 +259,8 @@ export const storeOverview = Effect.flatMap(Store, ({ batchReads }) => Effect.fl
 export const viewOfIntegration = (integration: IntegrationState) =>
   Effect.map(
     storeOverview,
-    ({ streams }) => integrationView(integration, streams.filter((stream) => stream.integration === integration.id))
+    ({ keptRecords, streams }) =>
+      integrationView(integration, streams.filter((stream) => stream.integration === integration.id), keptRecords)
   )
 
 /** Why the store cannot be used and since when, as text; null while the store answers. */

@@ -268,7 +268,7 @@ describe.skipIf(missing !== null)(
       // the button is gone: the keyboard continues at the heading
       await page.locator("h1:focus").waitFor()
       const decided = page.locator(".notice", { hasText: /^Approved .* by session from 127\.0\.0\.1\./ })
-      await decided.getByRole("link", { name: "The published events" }).click()
+      await decided.getByRole("link", { name: /^The events of \d published changes$/ }).click()
       const { hold } = await installation.ask<{ hold: { released: number } }>(`/v1/holds/${first?.id}`)
       await page.getByText(new RegExp(`^${hold.released} events, back to the oldest`)).waitFor()
       assert.strictEqual(await main.locator("tbody .badge.bad").count(), hold.released)
@@ -427,6 +427,7 @@ describe.skipIf(missing !== null)(
       await run("Read it again", "Read it again", "sandbox:second is read again")
       await click("Remove")
       await confirm(/^Remove, and keep \d+ records$/, "sandbox:second is removed; its records are kept")
+      await page.getByText("It was removed, and is not read.").waitFor()
       await run("Erase its data", /^Erase \d+ records$/, "sandbox:second is being erased")
       await page.getByText("There is no integration sandbox:second.").waitFor()
       await show(`/integrations/${integration}`)

@@ -145,7 +145,7 @@ describe("POST /v1/integrations/{id}/remove", () => {
       yield* post("/v1/integrations", { id: acme, models: ["ats.tag"] })
       yield* Effect.repeat(list, { until: ([one]) => one.records_live === 1, schedule: soon })
       const kept = yield* remove(acme, { data: "keep" })
-      assert.deepInclude(kept.body, { id: acme, state: "removed", streams: 0 })
+      assert.deepInclude(kept.body, { id: acme, state: "removed", streams: 0, records_live: 1 })
       assert.strictEqual((yield* ask("/v1/events")).body.events.length, 1)
       assert.deepStrictEqual((yield* ask("/v1/streams")).body.items, [])
 

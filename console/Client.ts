@@ -50,7 +50,8 @@ const failure = async (response: Response): Promise<RequestError> => {
   return new RequestError(
     response.status,
     problem?.detail ?? `the server answered with status ${response.status}`,
-    problem?.hint ?? null,
+    problem?.hint ?? problem?.faults?.map(({ hint, message, where }) => `${where}: ${message}. ${hint}.`).join(" ") ??
+      null,
     problem?.faults
   )
 }

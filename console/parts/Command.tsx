@@ -109,8 +109,11 @@ export const Immediate = ({ after, label, run }: Pick<CommandProps, "after" | "l
   readonly run: () => Promise<string>
 }) => {
   const [isRunning, setRunning] = useState(false)
+  // a second click may come before the button is rendered again
+  const running = useRef(false)
   const execute = async (): Promise<void> => {
-    if (isRunning) return
+    if (running.current) return
+    running.current = true
     outcome.value = null
     setRunning(true)
     try {
@@ -119,6 +122,7 @@ export const Immediate = ({ after, label, run }: Pick<CommandProps, "after" | "l
       const { hint, message } = toError(error)
       outcome.value = { tone: "bad", text: `${message} ${hint ?? ""}` }
     }
+    running.current = false
     setRunning(false)
     await Promise.all([refresh().catch(() => undefined), after?.()])
     keepFocus()

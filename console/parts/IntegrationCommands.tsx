@@ -8,7 +8,7 @@ import { Command } from "./Command.tsx"
 const fields = {
   id: ["Id", "greenhouse:acme"],
   account: ["Account (empty: the only one, or the one named default)", "default"],
-  models: ["Models (empty: all that the tool offers)", "ats.application, ats.offer"],
+  models: ["Models (empty: as configured, else all that the tool offers)", "ats.application, ats.offer"],
   interval: ["Time between polls (empty: as configured)", "10 minutes"],
   sweepInterval: ["Time between sweeps (empty: as configured)", "6 hours"]
 } as const

@@ -50,7 +50,8 @@ export const metricsPage = (): string => {
       .map((alert) => link(alert.name.replace("Rollcall", ""), `../runbooks/${alert.name}.md`))
     return [
       `\`${name}\``,
-      (type === "histogram" ? "Histogram: " : "") + description + (reading.length > 0 ? ` → ${reading.join(", ")}` : "")
+      description + (type === "histogram" ? " (histogram)" : "") +
+      (reading.length > 0 ? ` → ${reading.join(", ")}` : "")
     ]
   })
   return `# Metrics

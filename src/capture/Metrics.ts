@@ -67,7 +67,7 @@ const failedRewrites = Metric.gauge("rollcall_redaction_failed_streams", {
     "Streams whose stored content could not be redacted or encrypted, because a row is damaged; the journal counts as one stream"
 })
 const detectionDelay = Metric.histogram("rollcall_detection_delay_seconds", {
-  description: "Time from changed_at, as the API shows it, until the change was detected, without backfills",
+  description: "Time from changed_at, as the API shows it, until the change was detected, by model, without backfills",
   boundaries: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600, 14_400, 86_400]
 })
 const commitDuration = Metric.histogram("rollcall_page_commit_duration_seconds", {

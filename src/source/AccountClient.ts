@@ -87,7 +87,8 @@ const circuitRejections = Metric.counter("rollcall_api_circuit_rejected_total", 
   incremental: true
 })
 const rateLimitRefusals = Metric.counter("rollcall_api_throttled_total", {
-  description: "Rate-limit responses of the unified API; each pauses its account",
+  description:
+    "Rate-limit responses of the unified API. Each pauses its account; a pause of a minute or more is logged",
   incremental: true
 })
 

@@ -12,7 +12,7 @@ export const deliveriesCounter = Metric.counter("rollcall_deliveries_total", {
   incremental: true
 })
 const delayHistogram = Metric.histogram("rollcall_delivery_delay_seconds", {
-  description: "Time from the detection of a change to the end of its delivery",
+  description: "Time from the detection of a change to the end of its delivery, by plugin and handler",
   boundaries: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800, 7200]
 })
 

@@ -31,7 +31,8 @@ const computed = (): number => {
 }
 
 const stalls = Metric.counter("rollcall_event_loop_stalls_total", {
-  description: "Times the event loop was blocked for more than a second while a handler was running",
+  description:
+    "Times the event loop was blocked for more than a second while a handler was running, which stalls the whole process",
   incremental: true
 })
 

@@ -18,7 +18,7 @@ import * as BoundedLog from "./BoundedLog.ts"
 const requests = Metric.counter("rollcall_http_requests_total", {
   description:
     "Requests to the operating API by method, route (none: no such path), status (closed: the client disconnected before the response) "
-    + "and right of the caller (operate, read, none)",
+    + "and right of the caller (operate, read, none). GET /v1/audit/reads shows the callers behind unusual numbers",
   incremental: true
 })
 

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { entries, entry } from "../../test/integration/publish/Entries.ts"
 import { cloudEventTextOf, type LogEntry } from "../domain/ChangeEvent.ts"
+import { defineList } from "../domain/DefinedList.ts"
 import { type Format, type KafkaMessage, makeEncoder, progressMessage } from "../publish/kafka/KafkaMessage.ts"
 import * as Events from "./Events.ts"
 
@@ -106,6 +107,28 @@ describe("rollcall/events", () => {
     see(Events.fromJson(cloudEventTextOf(identity, hire)))
     see(Events.fromJson(cloudEventTextOf(identity, entry({ position: 8, id: "t1", version: 2, kind: "deleted" }))))
     assert.deepStrictEqual(seen, ["PENDING", "Ada", "hired", undefined, "t1", null])
+  })
+
+  it("an event of a defined list decodes with its types if the list is passed, and is unknown otherwise", () => {
+    const employees = defineList("hris.employee", {
+      path: "/hris/employees",
+      schema: Schema.Struct({ first_name: Schema.String })
+    })
+    const [message] = sent({
+      ...entry({ position: 7, id: "e", version: 1, kind: "created" }),
+      model: "hris.employee",
+      after: JSON.stringify({ id: "e", first_name: "Ada" })
+    })
+    assert(message !== undefined)
+    const event = Events.fromKafka(received(message), [employees])
+    assert(!event.stub && event.model === "hris.employee" && event.kind === "created")
+    const name: string | null | undefined = event.after.first_name
+    assert.strictEqual(name, "Ada")
+    const records = new Events.CurrentRecords()
+    assert.isTrue(records.apply(event))
+    assert.strictEqual(records.get(event.integration, employees, "e")?.first_name, "Ada")
+    assert.deepStrictEqual([...records.list(employees)], [{ id: "e", first_name: "Ada" }])
+    assert.strictEqual(reasonOf(() => Events.fromKafka(received(message))), "UnknownModel")
   })
 
   it("an event that was too large for Kafka has the path of the complete event (K1)", () => {

@@ -19,6 +19,8 @@ import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import { type BuiltInModel as Model, modelNames, type TransitionName } from "../domain/BuiltInModels.ts"
 import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
+import type { AnyList, DefinedList, ListRecord, RecordFields } from "../domain/DefinedList.ts"
+import type { Model as AnyModel } from "../domain/Model.ts"
 import type { Envelope, RecordOf } from "../plugin/Event.ts"
 import { EventData, kinds } from "../publish/EventSchema.ts"
 
@@ -33,13 +35,15 @@ export type { Cause, Change, RecordOf } from "../plugin/Event.ts"
 export type Open<Known extends string> = Known | (string & {})
 
 /** A named transition, such as `hired`. */
-export interface Transition<M extends Model> {
-  readonly name: Open<TransitionName<M>>
+export interface Transition<M extends Model> extends TransitionNamed<TransitionName<M>> {}
+
+interface TransitionNamed<N extends string> {
+  readonly name: Open<N>
   readonly from: string | null
   readonly to: string | null
 }
 
-interface EventFields<M extends Model> extends Omit<Envelope<M>, "kind" | "origin" | "reason"> {
+interface EventFields<M extends AnyModel, N extends string> extends Omit<Envelope<M>, "kind" | "origin" | "reason"> {
   readonly origin: Open<Origin>
   /** Why the record was published as deleted. Null for other events, except for the `created` of a record that was deleted `unseen`. */
   readonly reason: Open<DeleteReason> | null
@@ -47,24 +51,26 @@ interface EventFields<M extends Model> extends Omit<Envelope<M>, "kind" | "origi
   readonly sequence: string
   /** The span in which Rollcall stored the event, as W3C `traceparent`; null if no trace was recorded. */
   readonly traceparent: string | null
-  readonly transitions: ReadonlyArray<Transition<M>>
+  readonly transitions: ReadonlyArray<TransitionNamed<N>>
 }
 
 /**
  * A complete event of a model. `before` of an `updated` or `deleted` event is null if that content is no longer kept, because it is past
  * retention, erased by its source, or forgotten.
  */
-export type EventOf<M extends Model> =
-  & EventFields<M>
+export type EventOf<M extends Model> = Whole<M, TransitionName<M>, RecordOf<M>>
+
+type Whole<M extends AnyModel, N extends string, R> =
+  & EventFields<M, N>
   & { readonly stub: false }
   & (
-    | { readonly kind: "created"; readonly before: null; readonly after: RecordOf<M> }
-    | { readonly kind: "updated"; readonly before: RecordOf<M> | null; readonly after: RecordOf<M> }
-    | { readonly kind: "deleted"; readonly before: RecordOf<M> | null; readonly after: null }
+    | { readonly kind: "created"; readonly before: null; readonly after: R }
+    | { readonly kind: "updated"; readonly before: R | null; readonly after: R }
+    | { readonly kind: "deleted"; readonly before: R | null; readonly after: null }
   )
 
 /** Replaces an event that was too large for Kafka. It has neither the record's contents nor the changes. */
-export interface Stub extends EventFields<Model> {
+export interface Stub<M extends AnyModel = Model, N extends string = TransitionName<Model>> extends EventFields<M, N> {
   readonly stub: true
   readonly kind: Kind
   readonly before: null
@@ -79,6 +85,15 @@ export interface Stub extends EventFields<Model> {
 /** A complete event of any model. Narrow it by `model`, then by `kind`. */
 export type WholeEvent = { readonly [M in Model]: EventOf<M> }[Model]
 export type Event = WholeEvent | Stub
+
+type RecordIn<L> = L extends DefinedList<infer _M, infer F, infer _T> ? ListRecord<F> : never
+
+/** A complete event of a list that `defineList` defines. */
+export type WholeListEvent<L> = L extends DefinedList<infer M, infer F, infer T> ? Whole<M, T, ListRecord<F>> : never
+/** An event of a list that `defineList` defines. */
+export type ListEvent<L> =
+  | WholeListEvent<L>
+  | (L extends DefinedList<infer M, RecordFields, infer T> ? Stub<M, T> : never)
 
 /** The input is not an event of Rollcall, or is one that this version cannot decode. */
 export class EventDecodeError extends Schema.TaggedError<EventDecodeError>()("EventDecodeError", {
@@ -130,7 +145,7 @@ const idIn = (attributes: unknown): string | null =>
 const isWhole = ({ after, before, kind }: EventData): boolean =>
   (before === null || kind !== "created") && (after === null) === (kind === "deleted")
 
-const eventOf = (attributes: unknown, data: unknown): Event => {
+const eventOf = (attributes: unknown, data: unknown, lists: ReadonlyArray<AnyList>): Event => {
   const id = idIn(attributes)
   const failed = (reason: EventDecodeError["reason"]) => (message: string) =>
     new EventDecodeError({ reason, id, message })
@@ -140,8 +155,10 @@ const eventOf = (attributes: unknown, data: unknown): Event => {
   if (Result.isFailure(known) || type === null || kind === "state") {
     throw failed("Foreign")("the attributes are not those of a Rollcall event")
   }
-  if (!isModel(model)) {
-    throw failed("UnknownModel")(`this version does not know the model "${model}": update rollcall/events`)
+  if (!isModel(model) && lists.every((list) => list.model !== model)) {
+    throw failed("UnknownModel")(
+      `this version does not know the model "${model}": update rollcall/events, or pass the list that defines it`
+    )
   }
   if (!isKind(kind)) {
     throw failed("UnknownKind")(
@@ -181,13 +198,20 @@ const parsed = (text: string, id: string | null): unknown => {
 }
 
 /** Decodes a CloudEvent in JSON format, as in the HTTP feed: the text, or the parsed object. Throws `EventDecodeError`. */
-export const fromJson = (cloudEvent: string | object): Event => {
+export function fromJson(cloudEvent: string | object): Event
+/** Decodes the events of these lists too. */
+export function fromJson<L extends AnyList>(
+  cloudEvent: string | object,
+  lists: ReadonlyArray<L>
+): Event | ListEvent<L>
+export function fromJson(cloudEvent: string | object, lists: ReadonlyArray<AnyList> = []): object {
   const attributes = typeof cloudEvent === "string" ? parsed(cloudEvent, null) : cloudEvent
   return eventOf(
     attributes,
     typeof attributes === "object" && attributes !== null && "data" in attributes
       ? attributes.data
-      : null
+      : null,
+    lists
   )
 }
 
@@ -224,7 +248,10 @@ const attributesIn = ({ headers = {} }: Message): Readonly<Record<string, string
 }
 
 /** Decodes a message of an event topic (not of a `.state` topic, and not of the progress topic). Throws `EventDecodeError`. */
-export const fromKafka = (message: Message): Event => {
+export function fromKafka(message: Message): Event
+/** Decodes the events of these lists too. */
+export function fromKafka<L extends AnyList>(message: Message, lists: ReadonlyArray<L>): Event | ListEvent<L>
+export function fromKafka(message: Message, lists: ReadonlyArray<AnyList> = []): object {
   const attributes = attributesIn(message)
   if (Object.keys(attributes).length === 0) {
     throw new EventDecodeError({
@@ -234,7 +261,11 @@ export const fromKafka = (message: Message): Event => {
         "the message has no CloudEvents headers: it is from another program, or Rollcall publishes in the format debezium"
     })
   }
-  return eventOf(attributes, message.value === null ? null : parsed(textOf(valueOf(message.value)), idIn(attributes)))
+  return eventOf(
+    attributes,
+    message.value === null ? null : parsed(textOf(valueOf(message.value)), idIn(attributes)),
+    lists
+  )
 }
 
 // ---- current state ------------------------------------------------------------------------------------------------
@@ -251,20 +282,23 @@ export const isNewer = (event: RecordVersion, known: RecordVersion | undefined):
   (event.generation === known.generation && event.version > known.version)
 
 /** The current state of one record; `record` is null if it is deleted. */
-export interface RecordState<M extends Model> extends RecordVersion {
+export interface RecordState<M extends AnyModel> extends RecordVersion {
   readonly integration: string
   readonly model: M
   readonly id: string
   readonly record: RecordOf<M> | null
 }
 
+/** A complete event of any model, built-in or defined. */
+type AnyWholeEvent = WholeEvent | Whole<AnyModel, string, { readonly id: string }>
+
 /** Folds events into the current records, in memory. A consumer that stores records elsewhere uses `isNewer`. */
 export class CurrentRecords {
   /** Includes deleted records, so that a late event does not bring them back. */
-  readonly #records = new Map<string, RecordState<Model>>()
+  readonly #records = new Map<string, RecordState<AnyModel>>()
 
   /** Applies an event; returns false if it is not newer than the known state. For a stub, fetch the complete event first. */
-  apply(event: WholeEvent): boolean {
+  apply(event: AnyWholeEvent): boolean {
     const { integration, generation, model, recordId: id, version } = event
     const key = JSON.stringify([integration, model, id])
     if (!isNewer(event, this.#records.get(key))) return false
@@ -273,17 +307,23 @@ export class CurrentRecords {
   }
 
   /** The current record; null if it is deleted or was never seen. */
-  get<M extends Model>(integration: string, model: M, id: string): RecordOf<M> | null {
+  get<L extends AnyList>(integration: string, list: L, id: string): RecordIn<L> | null
+  get<M extends Model>(integration: string, model: M, id: string): RecordOf<M> | null
+  get(integration: string, of: AnyModel | AnyList, id: string): object | null {
+    const model = typeof of === "string" ? of : of.model
     const state = this.#records.get(JSON.stringify([integration, model, id]))
     // the key contains the model, so the record is one of that model
-    return (state?.record ?? null) as RecordOf<M> | null
+    return state?.record ?? null
   }
 
   /** Live records of a model in one integration, or in all integrations if `integration` is not given. */
-  *list<M extends Model>(model: M, integration?: string): Generator<RecordOf<M>> {
+  list<L extends AnyList>(list: L, integration?: string): Generator<RecordIn<L>>
+  list<M extends Model>(model: M, integration?: string): Generator<RecordOf<M>>
+  *list(of: AnyModel | AnyList, integration?: string): Generator<object> {
+    const model = typeof of === "string" ? of : of.model
     for (const state of this.#records.values()) {
       if (state.model !== model || (integration ?? state.integration) !== state.integration) continue
-      if (state.record !== null) yield state.record as RecordOf<M>
+      if (state.record !== null) yield state.record
     }
   }
 
@@ -292,9 +332,9 @@ export class CurrentRecords {
    * Call it when the progress topic (`rollcall.progress`) names this generation, after the stream's topic has been read up to that message.
    */
   startGeneration(
-    stream: { readonly integration: string; readonly model: Model; readonly generation: number }
+    stream: { readonly integration: string; readonly model: AnyModel; readonly generation: number }
   ): ReadonlyArray<
-    RecordState<Model>
+    RecordState<AnyModel>
   > {
     const gone = [...this.#records].filter(([, { integration, generation, model }]) =>
       integration === stream.integration && model === stream.model && generation < stream.generation

@@ -58,7 +58,7 @@ export class Account {
   }
 
   hasEndpoint(tool: string, { name }: Endpoint): boolean {
-    return !ownEntries(this.#settings.unavailable, tool).includes(name)
+    return !ownEntries<string>(this.#settings.unavailable, tool).includes(name)
   }
 
   unsupportedFilters(integration: string): ReadonlyArray<string> {

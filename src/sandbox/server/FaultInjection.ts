@@ -7,7 +7,7 @@
  */
 import * as Schema from "effect/Schema"
 import { incrementalModels } from "../../api/Lists.ts"
-import type { EndpointName } from "../../api/Permissions.ts"
+
 import { hash, SeededRandom } from "../world/SeededRandom.ts"
 import { endpointNames } from "./Endpoints.ts"
 
@@ -91,7 +91,7 @@ export class FaultInjector {
   }
 
   /** The fault for this request, or null. */
-  pickFault(integration: string | null, endpoint: EndpointName): InjectedFault | null {
+  pickFault(integration: string | null, endpoint: string): InjectedFault | null {
     for (const entry of this.#active) {
       const { fault } = entry
       const applies = (fault.model ?? endpoint) === endpoint && (fault.endpoint ?? endpoint) === endpoint &&

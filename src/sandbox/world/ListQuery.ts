@@ -9,9 +9,8 @@
  * - In drifting order the cursor is an offset in a list whose rows move, so rows may be returned twice or skipped (failure cases P1, P2,
  *   P3). In stable order, every row that is not removed is returned exactly once.
  */
-import type { IncrementalModel } from "../../api/Lists.ts"
 import { lastMatchingChangeAt } from "./Propagation.ts"
-import { firstIndexFrom, type Json, type Records, type Row } from "./Records.ts"
+import { firstIndexFrom, type Json, type Records, type Row, type WorldModel } from "./Records.ts"
 import { render } from "./Rendering.ts"
 
 export interface ListQuery {
@@ -84,7 +83,7 @@ const decodeCursor = (cursor: string): number | null => {
 /** One page of the rows that a query selects; `"bad cursor"` if this list did not issue the cursor. */
 export const pageOf = (
   records: Records,
-  model: IncrementalModel,
+  model: WorldModel,
   query: ListQuery,
   size: number,
   cursor: string | null
@@ -105,7 +104,7 @@ export const pageOf = (
 }
 
 /** The rows with these ids, each once, oldest first. */
-const rowsByIds = (records: Records, model: IncrementalModel, ids: ReadonlyArray<string>): ReadonlyArray<Row> =>
+const rowsByIds = (records: Records, model: WorldModel, ids: ReadonlyArray<string>): ReadonlyArray<Row> =>
   [...new Set(ids)]
     .map((id) => records.find(model, id))
     .filter((row): row is Row => row !== undefined && row.hardDeletedAt === null)

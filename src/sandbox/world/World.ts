@@ -13,7 +13,7 @@
  * - A frozen world still accepts `mutate` and `write`. The activity that would have happened while the world was frozen is skipped.
  */
 import * as Result from "effect/Result"
-import { type IncrementalModel, incrementalModels } from "../../api/Lists.ts"
+import { incrementalModels } from "../../api/Lists.ts"
 import { toolCategories, type ToolCategory } from "../../api/Tools.ts"
 import type { WriteName } from "../../api/Writes.ts"
 import { type ActivityKind, activityKinds, isActivityPossible, performActivity, weightOf } from "./Activity.ts"
@@ -163,14 +163,14 @@ export class World {
   }
 
   /** Every row a query selects, in list order, as API JSON. */
-  list(integration: string, model: IncrementalModel, query: ListQuery): ReadonlyArray<Json> {
+  list(integration: string, model: WorldModel, query: ListQuery): ReadonlyArray<Json> {
     return this.#recordsOf(integration).rows(model).filter(matchesQuery(query)).map(render)
   }
 
   /** One page of the list; `next` is null on the last page. `"bad cursor"` if this world did not issue the cursor. */
   page(
     integration: string,
-    model: IncrementalModel,
+    model: WorldModel,
     query: ListQuery,
     size: number,
     cursor: string | null

@@ -225,7 +225,7 @@ describe("paths and methods", () => {
     withSandbox({}, async ({ handle: { ids }, send }) => {
       const wrong = await send("PUT", `/ats/candidates/${ids.candidate}/tags`, tag)
       assert.deepStrictEqual([wrong.status, wrong.headers.get("allow")], [405, "POST, DELETE"])
-      assert.strictEqual((await send("GET", "/ats/candidates")).status, 404)
+      assert.strictEqual((await send("GET", "/ats/interviews")).status, 404)
       assert.lengthOf(Object.keys(writes), 12)
     }))
 })

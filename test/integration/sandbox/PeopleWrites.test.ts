@@ -10,7 +10,8 @@ describe("POST /hris/employees/form", () => {
   const ada = { first_name: "Ada", last_name: "King", work_email: "ada@work.example", start_date: "2031-01-01" }
 
   it.live("creates an employee from answers that match the form, once per work e-mail (U63)", () =>
-    withSandbox({}, async ({ handle: { ids }, send, truth }) => {
+    withSandbox({}, async (client) => {
+      const { handle: { ids }, send, truth } = client
       const form = (await send("GET", "/hris/employees/form")).json.data as unknown as EmployeeForm
       const properties = {
         ...ada,
@@ -23,6 +24,7 @@ describe("POST /hris/employees/form", () => {
       succeeded("createEmployee", answer)
       const employee = (await truth("hris.employee")).find(({ id }) => id === answer.json.data["id"])
       assert.deepInclude(employee, properties)
+      assert.deepStrictEqual(await row(client, "/hris/employees", String(employee?.["id"])), employee)
       assert.deepInclude(answer.json.data, { remote_id: employee?.["remote_id"] })
       assert.match(String((answer.json.data["prehire"] as { remote_id: string }).remote_id), /^PRE-/)
       refused(await send("POST", "/hris/employees/form", { properties }), 409, "HRIS.EMPLOYEE_ALREADY_EXISTS")

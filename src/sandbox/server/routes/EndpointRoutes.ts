@@ -21,7 +21,7 @@ import { requireStaffingEntity } from "../../world/PeopleWrites.ts"
 import type { Row } from "../../world/Records.ts"
 import { renderAttachment } from "../../world/Rendering.ts"
 import { render } from "../../world/Rendering.ts"
-import { endpointOf } from "../Endpoints.ts"
+import { endpointOf, furtherEndpoints, type FurtherList } from "../Endpoints.ts"
 import * as Middleware from "../Middleware.ts"
 import type { SandboxState } from "../SandboxState.ts"
 import { parseListRequest, queryParameters, unknownParameterWarning } from "./ListRequest.ts"
@@ -32,6 +32,9 @@ export const layer = (state: SandboxState) =>
   HttpRouter.addAll([
     ...incrementalModels.map((model) =>
       Middleware.route(state, endpointOf(model), (integration) => handleList(state, model, integration))
+    ),
+    ...furtherEndpoints.map((endpoint) =>
+      Middleware.route(state, endpoint, (integration) => handleList(state, endpoint.name, integration))
     ),
     Middleware.route(state, endpointOf("attachments"), (integration) => listAttachments(state, integration)),
     Middleware.route(state, endpointOf("employeeForm"), (integration) => readEmployeeForm(state, integration)),
@@ -44,7 +47,11 @@ export const layer = (state: SandboxState) =>
 
 // ---- lists --------------------------------------------------------------------------------------------------------
 
-const handleList = Effect.fnUntraced(function*(state: SandboxState, model: IncrementalModel, integration: string) {
+const handleList = Effect.fnUntraced(function*(
+  state: SandboxState,
+  model: IncrementalModel | FurtherList,
+  integration: string
+) {
   const unsupported = state.account.unsupportedFilters(integration)
   const { cursor, ignoredParameters, matchesNothing, pageSize, query } = yield* Effect.fromResult(
     parseListRequest(model, yield* queryParameters, unsupported, state.cursorParameter)

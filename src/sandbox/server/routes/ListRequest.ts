@@ -52,15 +52,18 @@ export const queryParameters: Effect.Effect<
 export const unknownParameterWarning = (name: string): string =>
   `The parameter "${name}" is unknown here and was ignored.`
 
+const isIncremental = (model: string): model is IncrementalModel => Object.hasOwn(lists, model)
+
 /** The validated query of a list; `unsupported` names the filters that the integration does not support. */
 export const parseListRequest = (
-  model: IncrementalModel,
+  model: string,
   texts: Readonly<Record<string, string>>,
   unsupported: ReadonlyArray<string> = [],
   cursorParameter: string = defaultCursorParameter
 ): Result.Result<ListRequest, ApiError> => {
   const filters: Record<string, ReadonlyArray<string>> = {}
-  for (const filter of lists[model].filters) {
+  const ownFilters = isIncremental(model) ? lists[model].filters : []
+  for (const filter of ownFilters) {
     const chosen = parseList(texts[filter])
     const allowed = filterValues[filter]
     const wrong = allowed && chosen.find((value) => !allowed.includes(value))
@@ -95,7 +98,7 @@ export const parseListRequest = (
   if (updatedAfter === "malformed") {
     return Result.fail(invalidInput(`updated_after ${timeFormat}`))
   }
-  const known: ReadonlyArray<string> = [cursorParameter, ...sharedParameters, ...lists[model].filters]
+  const known: ReadonlyArray<string> = [cursorParameter, ...sharedParameters, ...ownFilters]
   const droppedFilters = unsupported.filter((name) => parseList(texts[name]).length > 0)
   const supported = <A>(name: string, value: A, none: A): A => droppedFilters.includes(name) ? none : value
   return Result.succeed({

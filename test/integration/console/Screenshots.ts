@@ -261,6 +261,12 @@ try {
       { name: "stream-held", path: stream("hris.staffing_entity") },
       { name: "integration", path: `/integrations/${encodeURIComponent(integration)}` },
       { name: "integration-misspelled", path: `/integrations/${encodeURIComponent(misspelled)}` },
+      {
+        name: "integration-remove",
+        path: `/integrations/${encodeURIComponent(misspelled)}`,
+        act: press("Remove")
+      },
+      { name: "integration-add", path: "/integrations", act: press("Add an integration") },
       { name: "event", path: `/events/${updated["position"]}`, act: reveal },
       { name: "hold-340", path: holdOf("hris.staffing_entity"), text: "340 of 340" },
       {

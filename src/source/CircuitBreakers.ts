@@ -21,6 +21,7 @@ import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import { answerOf, outcomeOf } from "./Failures.ts"
 import { millisOf } from "./MonotonicClock.ts"
+import { withHint } from "./SourceError.ts"
 
 type Tagged = { readonly _tag: string }
 
@@ -59,7 +60,7 @@ export const make = Effect.fnUntraced(
     const rejection = ({ lastAnswer, lastFailure, openUntil }: Circuit): CircuitOpen =>
       new CircuitOpen({
         answer: lastAnswer,
-        failure: `${lastFailure.message} (${lastFailure.hint})`,
+        failure: withHint(lastFailure),
         left: Duration.millis(Math.max(0, Math.ceil(openUntil - now()))),
         message: `circuit open after ${failureThreshold} failures in a row; last failure: ${lastFailure.message}`
       })

@@ -117,7 +117,8 @@ const sharedReasons = [
   Unreadable
 ] as const
 
-const withHint = ({ hint, message }: { readonly hint: string; readonly message: string }): string =>
+/** The message of an error with this reason. */
+export const withHint = ({ hint, message }: { readonly hint: string; readonly message: string }): string =>
   `${message} (${hint.replace(/\.$/, "")})`
 
 /** Callers decide by the reason, never by the message. Messages contain no key and no personal data. */

@@ -9,6 +9,7 @@ import type { WriteName } from "../../api/Writes.ts"
 import { pipelineLayer, resolveConfig, serverLayer, serviceLayer } from "../../app/Composition.ts"
 import * as Config from "../../config/Config.ts"
 import { loadEnvironment } from "../../config/RawConfig.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import type { Plugin } from "../../plugin/Plugin.ts"
 import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
 import { Source } from "../../source/Source.ts"
@@ -79,12 +80,17 @@ export const prepare = Effect.fnUntraced(function*(service: SandboxService) {
     ConfigProvider.ConfigProvider,
     environmentOf(service, directory)
   )
-  const input = { ...environment, file: { name: service.file, value: { plugins: service.plugins } } }
+  const { file, plugins } = service
+  const lists = [...new Map(plugins.flatMap((plugin) => plugin.lists).map((list) => [list.model, list])).values()]
+  const input = { ...environment, file: { name: file, value: { lists, plugins } } }
   const settings = yield* Effect.fromResult(Config.check(input))
   const run = <A, E, R>(use: Effect.Effect<A, E, R>) =>
     Effect.gen(function*() {
       const plan = yield* resolveConfig(settings, input)
       return yield* Effect.provide(use, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
-    }).pipe(Effect.provide(Layer.provideMerge(recordRequests(service), serviceLayer(settings))))
+    }).pipe(
+      Effect.provide(Layer.provideMerge(recordRequests(service), serviceLayer(settings))),
+      Effect.provideService(CurrentModels, settings.known)
+    )
   return { settings, run }
 })

@@ -48,6 +48,27 @@ const until = async (condition: () => boolean): Promise<void> => {
 }
 
 describe("rollcall plugins dev", () => {
+  it("runs a plugin for a list that it defines", async () => {
+    write(
+      "plugins/tag-hires/plugin.ts",
+      `import { defineList } from "rollcall"
+import * as Plugin from "rollcall/plugin"
+
+const employees = defineList("hris.employee", { path: "/hris/employees" })
+export default Plugin.make("people").on(employees.updated, {}, async (event) => {
+  console.log("changed", event.model, event.changed.join())
+})
+`
+    )
+    const dev = new Program(["plugins", "dev", "tag-hires"], {}, folder)
+    try {
+      await dev.says(/people reacts to hris\.employee\.updated/)
+      await dev.says(/changed hris\.employee last_name/)
+    } finally {
+      await dev.stop()
+    }
+  })
+
   it("runs a plugin in a simulated world, and again when one of its files or their imports changes", async () => {
     write("words/tag.ts", 'export const tag = "first"\n')
     write("plugins/tag-hires/plugin.ts", tags)

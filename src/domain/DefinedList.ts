@@ -127,6 +127,9 @@ export const entryOf = (list: AnyList): ListEntry => {
   })
 }
 
+/** The name of a model, or of a defined list. */
+export const nameOfModel = (of: Model | AnyList): Model => typeof of === "string" ? of : of.model
+
 /** The built-in models and these lists. */
 export const withLists = (lists: ReadonlyArray<AnyList>): Models =>
   lists.length === 0 ? builtInModels : makeModels([...builtInModels.entries, ...lists.map(entryOf)])

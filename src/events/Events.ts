@@ -21,7 +21,7 @@ import { type BuiltInModel as Model, modelNames, type TransitionName } from "../
 import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
 import type { AnyList, DefinedList, ListRecord, RecordFields } from "../domain/DefinedList.ts"
 import type { Model as AnyModel } from "../domain/Model.ts"
-import type { Envelope, RecordOf } from "../plugin/Event.ts"
+import type { Envelope, RecordIn, RecordOf } from "../plugin/Event.ts"
 import { EventData, kinds } from "../publish/EventSchema.ts"
 
 export type { BuiltInModel as Model, TransitionName } from "../domain/BuiltInModels.ts"
@@ -85,8 +85,6 @@ export interface Stub<M extends AnyModel = Model, N extends string = TransitionN
 /** A complete event of any model. Narrow it by `model`, then by `kind`. */
 export type WholeEvent = { readonly [M in Model]: EventOf<M> }[Model]
 export type Event = WholeEvent | Stub
-
-type RecordIn<L> = L extends DefinedList<infer _M, infer F, infer _T> ? ListRecord<F> : never
 
 /** A complete event of a list that `defineList` defines. */
 export type WholeListEvent<L> = L extends DefinedList<infer M, infer F, infer T> ? Whole<M, T, ListRecord<F>> : never

@@ -23,6 +23,7 @@ import { AsyncLocalStorage } from "node:async_hooks"
 import { type ReadName, readNames } from "../api/Reads.ts"
 import { type WriteName, writeNames } from "../api/Writes.ts"
 import type { BuiltInModel, ReadModel } from "../domain/BuiltInModels.ts"
+import type { AnyList } from "../domain/DefinedList.ts"
 import {
   Api,
   type Capabilities,
@@ -33,7 +34,7 @@ import {
   type StepOptions,
   type UnifiedApi
 } from "./Capabilities.ts"
-import type { EventOf, RecordOf, Trigger } from "./Event.ts"
+import type { EventOf, RecordIn, RecordOf, Trigger } from "./Event.ts"
 import { isHandlerError, Uncaught } from "./Failure.ts"
 import { executeFetch } from "./Fetch.ts"
 import { lazily } from "./Lazy.ts"
@@ -49,7 +50,7 @@ export type AsyncApi =
   & {
     readonly integration: string
     /** The record's current state, requested from the API; null if the API does not return it. */
-    readonly live: <M extends ReadModel>(model: M, id: string) => Promise<RecordOf<M> | null>
+    readonly live: <M extends ReadModel | AnyList>(model: M, id: string) => Promise<RecordIn<M> | null>
   }
 
 type AsyncStep = <A>(step: string, run: () => Promise<A>, options?: StepOptions) => Promise<A>
@@ -66,7 +67,11 @@ export interface AsyncCapabilities {
   readonly api: AsyncApi & { readonly for: (integration: string) => AsyncApi }
   readonly records: {
     /** The record as last published; null if it is unknown or deleted. */
-    readonly get: <M extends BuiltInModel>(model: M, id: string, integration?: string) => Promise<RecordOf<M> | null>
+    readonly get: <M extends BuiltInModel | AnyList>(
+      model: M,
+      id: string,
+      integration?: string
+    ) => Promise<RecordIn<M> | null>
     /** The candidate's applications as last published, without deleted ones; at most 50. */
     readonly applicationsOf: (
       candidateId: string,

@@ -15,7 +15,8 @@ import type { readSchemas } from "../api/Reads.ts"
 import type { ToolCategory } from "../api/Tools.ts"
 import type { Empty, WriteBody, WriteData, WriteName, WriteParams, writeSchemas } from "../api/Writes.ts"
 import type { BuiltInModel, ReadModel } from "../domain/BuiltInModels.ts"
-import type { EventOf, RecordOf, Trigger } from "./Event.ts"
+import type { AnyList } from "../domain/DefinedList.ts"
+import type { EventOf, RecordIn, RecordOf, Trigger } from "./Event.ts"
 import type { HandlerError } from "./Failure.ts"
 
 /**
@@ -50,7 +51,10 @@ export interface Reads {
   readonly assessmentPackages: () => Effect.Effect<ReadResult<"assessmentPackages">, HandlerError>
   readonly tools: (category: ToolCategory) => Effect.Effect<ReadResult<"tools">, HandlerError>
   /** The record's current state, requested from the API; null if the API does not return it. */
-  readonly live: <M extends ReadModel>(model: M, id: string) => Effect.Effect<RecordOf<M> | null, HandlerError>
+  readonly live: <M extends ReadModel | AnyList>(
+    model: M,
+    id: string
+  ) => Effect.Effect<RecordIn<M> | null, HandlerError>
 }
 
 /** The twelve writes and the live reads, of one integration. */
@@ -70,22 +74,22 @@ export class Api extends Context.Service<Api, UnifiedApi & { readonly for: (inte
 /** The stored snapshots, by default of the event's integration. Reading them sends no request. */
 export class Records extends Context.Service<Records, {
   /** The record as last published; null if it is unknown or deleted. */
-  readonly get: <M extends BuiltInModel>(
+  readonly get: <M extends BuiltInModel | AnyList>(
     model: M,
     id: string,
     integration?: string
-  ) => Effect.Effect<RecordOf<M> | null, HandlerError>
+  ) => Effect.Effect<RecordIn<M> | null, HandlerError>
   /** The candidate's applications as last published, without deleted ones; at most 50. */
   readonly applicationsOf: (
     candidateId: string,
     integration?: string
   ) => Effect.Effect<ReadonlyArray<RecordOf<"ats.application">>, HandlerError>
 }>()("rollcall/plugin/Records") {
-  static get<M extends BuiltInModel>(
+  static get<M extends BuiltInModel | AnyList>(
     model: M,
     id: string,
     integration?: string
-  ): Effect.Effect<RecordOf<M> | null, HandlerError, Records> {
+  ): Effect.Effect<RecordIn<M> | null, HandlerError, Records> {
     return Effect.flatMap(Records, (records) => records.get(model, id, integration))
   }
   static applicationsOf(

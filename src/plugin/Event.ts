@@ -8,7 +8,7 @@ import type { modelSchemas } from "../api/ModelSchemas.ts"
 import type { BuiltInModel, TransitionName } from "../domain/BuiltInModels.ts"
 import type { JsonValue } from "../domain/Canonical.ts"
 import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
-import type { ListRecord, RecordFields } from "../domain/DefinedList.ts"
+import type { DefinedList, ListRecord, RecordFields } from "../domain/DefinedList.ts"
 import type { Cause } from "../domain/Echo.ts"
 import type { Model } from "../domain/Model.ts"
 
@@ -16,6 +16,11 @@ export type { Cause }
 
 /** A record of a model, as the API returns it. */
 export type RecordOf<M extends Model> = M extends BuiltInModel ? (typeof modelSchemas)[M]["Type"] : OpenRecord
+
+/** A record of a built-in model, or of a defined list. */
+export type RecordIn<M> = M extends BuiltInModel ? RecordOf<M>
+  : M extends DefinedList<infer _M, infer F, infer _T> ? ListRecord<F>
+  : OpenRecord
 
 /** A record without a schema. */
 export interface OpenRecord {

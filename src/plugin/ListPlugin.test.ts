@@ -55,6 +55,18 @@ describe("a plugin for a defined list", () => {
     assert.sameMembers(seen, ["a", "Ada → Eve, hris.employee", "terminated Eve", "team team-1 3"])
   })
 
+  it("reads records of the list, as they were published and as the API has them", async () => {
+    const names: Array<string | null | undefined> = []
+    const reading = Plugin.make("reading").on("ats.tag.created", {}, async (_, { api, records }) => {
+      const [stored, live] = [await records.get(employees, "a"), await api.live(employees, "a")]
+      names.push(stored?.first_name, live?.first_name)
+    })
+    const testing = Testing.make(reading, { records: [Testing.record(employees, { id: "a", first_name: "Ada" })] })
+    assert.isNull((await testing.deliver(Testing.event("ats.tag.created", {}))).failure)
+    assert.deepStrictEqual(names, ["Ada", "Ada"])
+    assert.strictEqual(testing.live(employees, "a")?.first_name, "Ada")
+  })
+
   it("is refused by the compiler's checks at run time too", () => {
     const wrong = Plugin.make("x").on({ list: employees, step: "hired" } as never, {}, async () => {})
     assert.match(wrong.issues[0]?.hint ?? "", /The triggers of hris.employee are created, updated, deleted, terminated/)

@@ -11,8 +11,8 @@ import * as Effect from "effect/Effect"
 import { readNames } from "../api/Reads.ts"
 import { writeNames } from "../api/Writes.ts"
 import type { BuiltInModel } from "../domain/BuiltInModels.ts"
-import { withLists } from "../domain/DefinedList.ts"
-import type { AnyEvent, AnyListEvent, RecordOf } from "../plugin/Event.ts"
+import { type AnyList, nameOfModel, withLists } from "../domain/DefinedList.ts"
+import type { AnyEvent, AnyListEvent, RecordIn } from "../plugin/Event.ts"
 import { BlockReason, isHandlerError, Refusal } from "../plugin/Failure.ts"
 import { isPlugin, type Plugin } from "../plugin/Plugin.ts"
 import { anything, type Checks, count, issuesIn, list, name, object, oneOf } from "../plugin/PropertyChecks.ts"
@@ -84,7 +84,7 @@ export interface Testing {
    */
   readonly crashes: (what: Events | DueTick) => Promise<ReadonlyArray<Crash>>
   /** The record as the simulated API returns it now; null if it does not exist there. */
-  readonly live: <M extends BuiltInModel>(model: M, id: string, integration?: string) => RecordOf<M> | null
+  readonly live: <M extends BuiltInModel | AnyList>(model: M, id: string, integration?: string) => RecordIn<M> | null
   readonly effects: TestingEffects
 }
 
@@ -203,7 +203,7 @@ export const make = <C>(plugin: Plugin<C>, setup: Setup = {}): Testing => {
     tick: (handler, integration) => Effect.runPromise(effects.tick(handler, integration)),
     crashes: (what) => Effect.runPromise(effects.crashes(what)),
     live: (model, id, integration = Fixtures.integration) =>
-      environment.apiRecord(integration, model, id) as RecordOf<typeof model> | null,
+      environment.apiRecord(integration, nameOfModel(model), id) as RecordIn<typeof model> | null,
     effects
   }
 }

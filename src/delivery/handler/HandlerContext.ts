@@ -8,6 +8,7 @@ import { type ReadName, readNames } from "../../api/Reads.ts"
 import { Empty, type WriteBody, type WriteData, type WriteName, writeNames, writeSchemas } from "../../api/Writes.ts"
 import type { ReadModel } from "../../domain/BuiltInModels.ts"
 import { parsePosition } from "../../domain/ChangeEvent.ts"
+import { type AnyList, nameOfModel } from "../../domain/DefinedList.ts"
 import {
   Api,
   type Capabilities,
@@ -19,7 +20,7 @@ import {
   type WriteOptions,
   type Writes
 } from "../../plugin/Capabilities.ts"
-import type { EventOf, RecordOf, Trigger } from "../../plugin/Event.ts"
+import type { EventOf, RecordIn, Trigger } from "../../plugin/Event.ts"
 import { eventFor, toPublishedEvent, unfiltered } from "../../plugin/EventMatching.ts"
 import { type HandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
 import { lazily } from "../../plugin/Lazy.ts"
@@ -105,8 +106,9 @@ const readsOf = ({ accounts, source }: Services, attempt: Attempt, integration: 
       const where = (name === "tools" ? null : integration) as ReadRequest<R>["integration"]
       return source.read({ account, integration: where, read: name, params, priority })
     })
-  const live = <M extends ReadModel>(model: M, id: string) =>
-    callApi(`live ${model}`, (account) =>
+  const live = <M extends ReadModel | AnyList>(of: M, id: string) => {
+    const model = nameOfModel(of)
+    return callApi(`live ${model}`, (account) =>
       Effect.gen(function*() {
         let cursor: string | null = null
         do {
@@ -121,11 +123,12 @@ const readsOf = ({ accounts, source }: Services, attempt: Attempt, integration: 
           })
           const found = page.results.find((row) => row.id === id)
           // not decoded: a record that does not match the schema is returned as the API shows it
-          if (found !== undefined) return found.value as RecordOf<M>
+          if (found !== undefined) return found.value as RecordIn<M>
           cursor = page.next
         } while (cursor !== null)
         return null
       }))
+  }
   return {
     live,
     attachments: (application_id) => read("attachments", { application_id }),
@@ -154,8 +157,8 @@ const apiOf = (services: Services, attempt: Attempt): Api["Service"] => {
 const maxApplications = 50
 
 const recordsOf = ({ journal }: Services, attempt: Attempt): Records["Service"] => ({
-  get: (model, id, integration = attempt.integration) =>
-    journal.content({ integration, model }, id).pipe(
+  get: (of, id, integration = attempt.integration) =>
+    journal.content({ integration, model: nameOfModel(of) }, id).pipe(
       Effect.map((content) => content === null ? null : JSON.parse(content)),
       Effect.mapError(ErrorMapping.fromStore)
     ),

@@ -25,13 +25,6 @@ export const forgettableModels = ({ names }: Models): ReadonlyArray<Model> => [
 export type Forgotten = ReadonlyMap<string, ReadonlySet<string>>
 export const nothingForgotten: Forgotten = new Map()
 
-export const isSameForgotten = (one: Forgotten, other: Forgotten): boolean =>
-  one.size === other.size &&
-  [...one].every(([model, ids]) => {
-    const others = other.get(model)
-    return others?.size === ids.size && [...ids].every((id) => others.has(id))
-  })
-
 /** A record that an operator names. */
 export interface ForgettableRecord {
   readonly integration: string

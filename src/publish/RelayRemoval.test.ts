@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
+import { headsOf } from "../../test/conformance/StoreSamples.ts"
 import { append, key } from "../../test/integration/publish/Log.ts"
 import { owning } from "../../test/support/capture/Rig.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
@@ -25,7 +26,7 @@ const forget = (id: string): Removal =>
     const owner = yield* store.takeOwnership("capture")
     yield* store.transact(owner, key, (tx) =>
       Effect.gen(function*() {
-        const head = (yield* tx.heads([id])).get(id)!
+        const head = (yield* headsOf(tx, [id])).get(id)!
         const version = head.version + 1
         const deleted: NewEvent = {
           eventId: `forgotten-${id}`,

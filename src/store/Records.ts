@@ -173,7 +173,7 @@ export const anyHash = "*"
 
 /** A page that a run has read, or other records. */
 export interface PageQuery {
-  /** The hash of each record's bytes, or `anyHash`; null if the record is not on the page, and only its head and its pending row are needed. */
+  /** The hash of each record's bytes, or `anyHash`; null if only the head and the pending row of the record are needed. */
   readonly hashes: ReadonlyMap<string, string | null>
   readonly runId: number
 }
@@ -184,17 +184,16 @@ export const queryFor = (ids: ReadonlyArray<string>, hash: typeof anyHash | null
   runId: 0
 })
 
-/** Records as published, by id. */
-export interface PublishedRecords {
-  readonly heads: ReadonlyMap<string, Head>
-  /** Content of the records that are asked for with another hash, and of pending ones; of a deleted record the last content. Null if erased. */
-  readonly contents: ReadonlyMap<string, StoredContent | null>
-}
-
 /** The stored records of a page by id, except for the unchanged ones. */
-export interface PageRead extends PublishedRecords {
+export interface PageRead {
   /** True if the record is stored with the hash of the page and is not pending, and this run has not read it before. */
   readonly isUnchanged: (id: string) => boolean
+  readonly heads: ReadonlyMap<string, Head>
+  /**
+   * Content as published, of records whose hash differs or that are pending; of a deleted record the content before the delete. Null if it
+   * was erased.
+   */
+  readonly contents: ReadonlyMap<string, StoredContent | null>
   readonly pending: ReadonlyMap<string, Pending>
   /** The holds of the stream that are neither approved nor canceled, in id order. */
   readonly holds: ReadonlyArray<Hold>

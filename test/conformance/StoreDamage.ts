@@ -45,7 +45,6 @@ export const damageSuite = (
         isDamaged(yield* Effect.exit(deliveries.entries([3])))
         isDamaged(yield* Effect.exit(store.records(tags, null, 10)))
         isDamaged(yield* Effect.exit(deliveries.content(tags, "r")))
-        isDamaged(yield* transact((tx) => tx.published(["r"])))
         isDamaged(yield* transact((tx) => tx.read(queryFor(["r"], anyHash))))
         assert.strictEqual(reasonOf(yield* transact((tx) => tx.read(queryFor(["r"], null)))), "success")
         isDamaged(yield* transact((tx) => tx.olderGenerationRecords(2, null, 10)))

@@ -11,6 +11,7 @@ import {
   created,
   eventOf,
   headOf,
+  headsOf,
   ids,
   reasonOf,
   stateOf,
@@ -45,7 +46,7 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
           events: [eventOf("c", 1, "created", { eventId: "c1" })]
         }])
         yield* derived.saveState({ ...derived.state, phase: "live" })
-        return (yield* derived.heads(["c"])).get("c")?.position
+        return (yield* headsOf(derived, ["c"])).get("c")?.position
       }))
       yield* Effect.exit(inApplications((tx) =>
         Effect.andThen(

@@ -7,6 +7,7 @@ import { TestClock } from "effect/testing"
 import * as Tracer from "effect/Tracer"
 import { chainOf, genesis, type LogEntry } from "../../src/domain/ChangeEvent.ts"
 import type { LogQuery, LogSearch } from "../../src/store/EventLog.ts"
+import { anyHash, queryFor } from "../../src/store/Records.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import * as Tracing from "../../src/telemetry/Tracing.ts"
 import {
@@ -17,6 +18,7 @@ import {
   created,
   eventOf,
   headOf,
+  headsOf,
   ids,
   skills,
   Stop,
@@ -80,7 +82,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           }])
           const [first, second] = yield* store.readLog(all)
           assert.deepStrictEqual([first?.before, second?.before, second?.after], [null, first?.after, null])
-          const heads = yield* inTags((tx) => tx.heads(["a"]))
+          const heads = yield* inTags((tx) => headsOf(tx, ["a"]))
           assert.deepStrictEqual(heads.get("a"), headOf("a", { version: 2, live: false, position: 2 }))
         }
       )
@@ -220,7 +222,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
         const { change, inTags } = rig
         for (const kind of ["created", "updated", "deleted"] as const) yield* change("a", kind)
         yield* change("b", "created")
-        const { contents, heads } = yield* inTags((tx) => tx.published(["a", "b", "c"]))
+        const { contents, heads } = yield* inTags((tx) => tx.read(queryFor(["a", "b", "c"], anyHash)))
         assert.deepStrictEqual(
           contents,
           new Map([

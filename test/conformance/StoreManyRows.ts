@@ -5,7 +5,19 @@ import type * as Layer from "effect/Layer"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import { anyHash, queryFor, type RecordWrite } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { begin, changeOf, contentsAt, created, headOf, ids, pendingOf, skills, tags, testsIn } from "./StoreSamples.ts"
+import {
+  begin,
+  changeOf,
+  contentsAt,
+  created,
+  headOf,
+  headsOf,
+  ids,
+  pendingOf,
+  skills,
+  tags,
+  testsIn
+} from "./StoreSamples.ts"
 
 const byId = (a: { readonly id: string }, b: { readonly id: string }): number => a.id < b.id ? -1 : 1
 
@@ -35,7 +47,7 @@ export const manyRowsSuite = (name: string, layer: Layer.Layer<Store, StoreError
             yield* inTags((tx) => tx.putPending(pending))
             const names = heads.map(({ id }) => id)
             assert.deepStrictEqual(
-              [...(yield* inTags((tx) => tx.heads([...names, "unknown"]))).values()].sort(byId),
+              [...(yield* inTags((tx) => headsOf(tx, [...names, "unknown"]))).values()].sort(byId),
               heads.map((head, index) => ({ ...head, version: 1, position: index + 1 }))
             )
             assert.deepStrictEqual(
@@ -55,13 +67,13 @@ export const manyRowsSuite = (name: string, layer: Layer.Layer<Store, StoreError
             )
             yield* inTags((tx) => Effect.andThen(tx.markSeen(names, 9), tx.dropPending(names.slice(1))))
             assert.deepStrictEqual(
-              new Set([...(yield* inTags((tx) => tx.heads(names))).values()].map((head) => head.lastSeenRunId)),
+              new Set([...(yield* inTags((tx) => headsOf(tx, names))).values()].map((head) => head.lastSeenRunId)),
               new Set([9])
             )
             assert.deepStrictEqual([...(yield* inTags((tx) => tx.read(queryFor(names, null)))).pending.keys()], [
               names[0]
             ])
-            assert.strictEqual((yield* inTags((tx) => tx.heads([]))).size, 0)
+            assert.strictEqual((yield* inTags((tx) => headsOf(tx, []))).size, 0)
           }
         )
       }

@@ -4,7 +4,19 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { queryFor } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { begin, changeOf, created, headOf, ids, pendingOf, skills, Stop, tags, testsIn } from "./StoreSamples.ts"
+import {
+  begin,
+  changeOf,
+  created,
+  headOf,
+  headsOf,
+  ids,
+  pendingOf,
+  skills,
+  Stop,
+  tags,
+  testsIn
+} from "./StoreSamples.ts"
 
 export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
   describe(`records of a store (${name})`, () => {
@@ -28,7 +40,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           yield* change("r00001", "created")
           // several writes in one transaction
           yield* inTags(Effect.fnUntraced(function*(tx) {
-            const head = (yield* tx.heads(["a"])).get("a") ?? headOf("a")
+            const head = (yield* headsOf(tx, ["a"])).get("a") ?? headOf("a")
             yield* tx.write([changeOf(head, "created")])
             yield* tx.write([changeOf({ ...head, version: 1 }, "deleted"), created("b")])
             assert.strictEqual(yield* tx.liveCount, 600)
@@ -54,12 +66,12 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           lastSeenRunId: 3
         })
         yield* write([{ head, events: [] }])
-        assert.deepStrictEqual((yield* inTags((tx) => tx.heads(["a"]))).get("a"), head)
+        assert.deepStrictEqual((yield* inTags((tx) => headsOf(tx, ["a"]))).get("a"), head)
         yield* write([changeOf(head, "created")])
         const published = { ...head, version: 1, position: 1 }
-        assert.deepStrictEqual((yield* inTags((tx) => tx.heads(["a"]))).get("a"), published)
+        assert.deepStrictEqual((yield* inTags((tx) => headsOf(tx, ["a"]))).get("a"), published)
         yield* write([{ head: { ...published, textHash: "other", live: false }, events: [] }])
-        assert.deepStrictEqual((yield* inTags((tx) => tx.heads(["a"]))).get("a"), {
+        assert.deepStrictEqual((yield* inTags((tx) => headsOf(tx, ["a"]))).get("a"), {
           ...published,
           textHash: "other",
           live: false
@@ -68,7 +80,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
 
       test("of two streams are separate, even with the same ids", function*({ inTags, store, write }) {
         yield* write([created("a")], skills)
-        assert.strictEqual((yield* inTags((tx) => tx.heads(["a"]))).size, 0)
+        assert.strictEqual((yield* inTags((tx) => headsOf(tx, ["a"]))).size, 0)
         assert.deepStrictEqual((yield* store.records(tags, null, 10)).records, [])
       })
 

@@ -10,7 +10,7 @@ import { LockTimeoutError, SqlError } from "effect/sql/SqlError"
 import { initialState } from "../../src/capture/StreamLifecycle.ts"
 import type { Kind, NewEvent } from "../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../src/domain/Model.ts"
-import type { Head, Pending, RecordWrite } from "../../src/store/Records.ts"
+import { type Head, type Pending, queryFor, type RecordWrite } from "../../src/store/Records.ts"
 import type { IntegrationState, Owner, StreamState } from "../../src/store/State.ts"
 import { Store, StoreError, type StreamTx, Unavailable } from "../../src/store/Store.ts"
 
@@ -110,6 +110,9 @@ export const contentsAt = (tx: StreamTx, positions: ReadonlyArray<number>) =>
       )
   )
 
+export const headsOf = (tx: StreamTx, ids: ReadonlyArray<string>) =>
+  Effect.map(tx.read(queryFor(ids, null)), ({ heads }) => heads)
+
 /** A store with two streams and their owner, and the operations on the first stream that most tests need. */
 export const beginWith = Effect.fnUntraced(function*(first: StreamKey, second: StreamKey) {
   const store = yield* Store
@@ -118,7 +121,7 @@ export const beginWith = Effect.fnUntraced(function*(first: StreamKey, second: S
   const inFirst = <A, E>(body: (tx: StreamTx) => Effect.Effect<A, E>) => store.transact(owner, first, body)
   const write = (records: ReadonlyArray<RecordWrite>, key: StreamKey = first) =>
     store.transact(owner, key, (tx) => tx.write(records))
-  const head = (id: string) => Effect.map(inFirst((tx) => tx.heads([id])), (heads) => heads.get(id) ?? headOf(id))
+  const head = (id: string) => Effect.map(inFirst((tx) => headsOf(tx, [id])), (heads) => heads.get(id) ?? headOf(id))
   /** Appends the next change of a record, based on its stored head. */
   const change = (id: string, kind: "created" | "updated" | "deleted") =>
     Effect.flatMap(head(id), (before) => write([changeOf(before, kind)]))

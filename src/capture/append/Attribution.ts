@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import { attributeEvent, canShowWrites, isFulfilled, keysOf, type RecordEvent } from "../../domain/Echo.ts"
 import { candidateIdIn, type OpenExpectation, recordIdIn } from "../../domain/Expectation.ts"
 import type { Model } from "../../domain/Model.ts"
-import type { RecordWrite } from "../../store/Records.ts"
+import { anyHash, queryFor, type RecordWrite } from "../../store/Records.ts"
 import type { StoreError, StreamTx } from "../../store/Store.ts"
 import { parseContent } from "../record/RecordWrite.ts"
 
@@ -55,7 +55,7 @@ export const attributeWrites = Effect.fnUntraced(function*(
 const isAlreadyPublished = Effect.fnUntraced(function*(tx: StreamTx, expectation: OpenExpectation) {
   const id = recordIdIn(expectation.key)
   const candidate = candidateIdIn(expectation.key)
-  const { contents, heads } = yield* tx.published(id === null ? [] : [id])
+  const { contents, heads } = yield* tx.read(queryFor(id === null ? [] : [id], anyHash))
   const live = [...contents].flatMap(([id, content]) => heads.get(id)?.live === true ? content ?? [] : [])
   const query = { changed: [], copies: [{ id: candidate ?? "", parent: "", textHash: null }], limit: 1 }
   const sources = candidate === null ? [] : [...(yield* tx.sources("ats.candidate", query)).live.values()].flat()

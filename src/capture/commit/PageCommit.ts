@@ -8,13 +8,13 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { containsForgottenId, type Forgotten, isSameForgotten, removalOf } from "../../domain/Forgotten.ts"
+import * as Equal from "effect/Equal"
+import { containsForgottenId, type Forgotten, nothingForgotten, removalOf } from "../../domain/Forgotten.ts"
 import { pollOverlap, widenOverlap } from "../../domain/Lateness.ts"
 import type { RawRow } from "../../domain/RawRow.ts"
 import { findSchemaDrift } from "../../domain/SchemaDrift.ts"
 import { type ClockSample, updateReportedTo } from "../../domain/Watermark.ts"
 import type { Page } from "../../source/Source.ts"
-import type { PageQuery, PageRead } from "../../store/Records.ts"
 import { addRowCounts, type PublishedCounts, type RowCounts, type Run, zeroRowCounts } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
@@ -52,10 +52,8 @@ export interface PageToCommit {
    * stream is committed by one statement.
    */
   readonly known?: StreamState | undefined
-  /** Records that the response does not show, and that `also` decides about. */
-  readonly others?: ReadonlyArray<string>
-  /** Further writes in the same transaction. `read`: what is stored of the page and of `others`. */
-  readonly also?: (tx: StreamTx, read: PageRead) => Effect.Effect<void, StoreError>
+  /** Further work in the same transaction. */
+  readonly also?: (tx: StreamTx) => Effect.Effect<void, StoreError>
 }
 
 export interface PageCounts extends Pick<PagePlan, "rowCounts" | "alreadyRead" | "missedByPolls"> {
@@ -83,7 +81,7 @@ const maxSchemaChecks = 5
 
 const schemaDriftIn = (
   { processing }: Stream,
-  copies: Prepared["copies"],
+  { copies }: Prepared,
   { writes }: PagePlan
 ): ReadonlyArray<string> =>
   writes.filter(({ events }) => events.length > 0).slice(0, maxSchemaChecks)
@@ -106,19 +104,16 @@ export const commitPage = Effect.fnUntraced(function*(
   const { derivedProcessing, key, minOverlap, processing, settings: { interval } } = stream
   const { run } = page
   const now = yield* Clock.currentTimeMillis
-  let last: Prepared & { readonly forgotten: Forgotten; readonly query: PageQuery } | null = null
-  /** Prepares the page without these forgotten records: again only if others have been forgotten since then. */
-  const preparedFor = (forgotten: Forgotten) => {
-    if (last !== null && isSameForgotten(last.forgotten, forgotten)) return last
-    const { copies, unreadable } = prepare(
-      processing,
-      page.results,
-      now,
-      removalOf(processing.models, key.model, forgotten)
-    )
+  const prepareWithout = (forgotten: Forgotten) => {
+    const removal = removalOf(processing.models, key.model, forgotten)
+    const { copies, unreadable } = prepare(processing, page.results, now, removal)
     const kept = unreadable.filter(({ content }) => !containsForgottenId(content, forgotten))
-    return last = { forgotten, copies, unreadable: kept, query: queryOf(copies, run.id, page.others) }
+    return { forgotten, copies, unreadable: kept, query: queryOf(copies, run.id) }
   }
+  let prepared = prepareWithout(nothingForgotten)
+  /** Prepares the page again if other records have been forgotten. */
+  const preparedFor = (forgotten: Forgotten) =>
+    Equal.equals(prepared.forgotten, forgotten) ? prepared : prepared = prepareWithout(forgotten)
   const updated = (state: StreamState) => withProcessing(updateReportedTo(state), processing)
   const afterRows = (before: StreamState, rows: Pick<PagePlan, "lag"> & PageCounts): StreamState => {
     const lastRunId = Math.max(before.lastRunId, run.id)
@@ -135,7 +130,6 @@ export const commitPage = Effect.fnUntraced(function*(
     return isReplaced
       ? {
         before,
-        copies: new Map(),
         plan: emptyPlan,
         published: undefined,
         events: [],
@@ -147,9 +141,8 @@ export const commitPage = Effect.fnUntraced(function*(
     const stored = updated(tx.state)
     const before = page.before?.(stored) ?? stored
     const context = pageContext(stream, before, run, now, page.isRefetch, page.shownBy)
-    const { copies, query, unreadable } = preparedFor(yield* tx.forgotten)
-    const read = yield* tx.read(query)
-    const plan = planPage({ copies, unreadable }, read, context)
+    const current = preparedFor(yield* tx.forgotten)
+    const plan = planPage(current, yield* tx.read(current.query), context)
     yield* tx.markSeen(plan.seen, run.id)
     yield* tx.dropPending(plan.dropPending)
     yield* tx.putPending(plan.putPending)
@@ -158,7 +151,7 @@ export const commitPage = Effect.fnUntraced(function*(
     const published = publishedIn(key.model, events)
     if (hasTooManyUnreadable(addRowCounts(run.rowCounts ?? zeroRowCounts, plan.rowCounts))) {
       yield* tx.saveState({ ...stored, lastRunId: Math.max(before.lastRunId, run.id) })
-      return { before, copies, plan, published, events, finished: null }
+      return { before, plan, published, events, finished: null }
     }
     const advanced = afterRows(before, { ...plan, published })
     const mayRelease = tx.hasStaged || tx.hasHolds || plan.putPending.length > 0
@@ -168,14 +161,14 @@ export const commitPage = Effect.fnUntraced(function*(
     const unconfirmed = page.endsRun === true && run.kind === "sweep"
       ? yield* takeUnconfirmedWrites(tx, run.id, derivedProcessing?.model ?? null)
       : []
-    if (page.also !== undefined) yield* page.also(tx, read)
+    if (page.also !== undefined) yield* page.also(tx)
     const { entry, state } = page.endsRun === true && run.kind !== "refresh"
       ? endRun(released.state, { kind: run.kind, before, released: publishedIn(key.model, released.events) })
       : { entry: null, state: released.state }
     if (entry !== null) yield* tx.recordRun(entry)
     yield* tx.saveState(state)
     const finished = { ...released, state, unconfirmed }
-    return { before, copies, plan, published, events: [...events, ...released.events], finished }
+    return { before, plan, published, events: [...events, ...released.events], finished }
   })
   const commitWhole = Effect.tap(
     transact(stream, commit, (forgotten) => preparedFor(forgotten).query),
@@ -188,10 +181,10 @@ export const commitPage = Effect.fnUntraced(function*(
   )
   const mayBeQuiet = page.results.length === 0 && page.endsRun === true && run.kind === "poll"
   const quiet = mayBeQuiet && page.known !== undefined ? yield* commitQuietly(page.known) : null
-  const { before, copies, events, finished, plan, published } = quiet ??
+  const { before, events, finished, plan, published } = quiet ??
     (yield* Tracing.inSpanOrTrace("commit", spanAttributes(key))(commitWhole))
   yield* Metrics.pageCommitted(key, plan.rowCounts, (yield* Clock.currentTimeMillis) - now)
-  yield* Metrics.schemaDrifted(key, schemaDriftIn(stream, copies, plan))
+  yield* Metrics.schemaDrifted(key, schemaDriftIn(stream, prepared, plan))
   yield* Metrics.eventsDetected(events)
   if (finished === null) {
     const { quarantined, read } = addRowCounts(run.rowCounts ?? zeroRowCounts, plan.rowCounts)

@@ -63,16 +63,12 @@ export const prepare = (
   return { copies, unreadable }
 }
 
-/** `others`: records that are not on the page. */
-export const queryOf = (copies: Prepared["copies"], runId: number, others: ReadonlyArray<string> = []): PageQuery => ({
-  hashes: new Map<string, string | null>([
-    ...others.map((id) => [id, null] as const),
-    ...Array.from(
-      copies,
-      ([id, [first, ...rest]]) =>
-        [id, rest.every(({ textHash }) => textHash === first!.textHash) ? first!.textHash : anyHash] as const
-    )
-  ]),
+export const queryOf = (copies: Prepared["copies"], runId: number): PageQuery => ({
+  hashes: new Map(
+    [...copies].map((
+      [id, [first, ...others]]
+    ) => [id, others.every(({ textHash }) => textHash === first!.textHash) ? first!.textHash : anyHash])
+  ),
   runId
 })
 

@@ -1,6 +1,7 @@
 /** Changes of the processing rules: they alone publish nothing, and other changes at the same time are published. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { headsOf } from "../../../test/conformance/StoreSamples.ts"
 import { rigWith, scenario } from "../../../test/support/capture/Rig.ts"
 import type { PathChange } from "../../domain/Diff.ts"
 import * as Processing from "../../domain/Processing.ts"
@@ -15,7 +16,7 @@ describe("Processing", () => {
         rig.stream.owner,
         rig.stream.key,
         (tx) =>
-          Effect.flatMap(tx.heads(["a", "b"]), (heads) =>
+          Effect.flatMap(headsOf(tx, ["a", "b"]), (heads) =>
             tx.write([...heads.values()].map((head) => ({
               head: { ...head, fingerprint: "older", textHash: "other", canonicalHash: "other" },
               events: []

@@ -44,8 +44,8 @@ export const rehash = (
 ): Pick<Stored, "rehashed" | "published"> => {
   const rehashed = new Map<string, string>()
   const published = new Map<string, JsonObject>()
-  const outdated = [...heads.values()].filter(({ canonicalHash, fingerprint, id, live, position }) =>
-    copies.has(id) && live && position !== null &&
+  const outdated = [...heads.values()].filter(({ canonicalHash, fingerprint, live, position }) =>
+    live && position !== null &&
     (fingerprint !== processing.fingerprint || canonicalHash === unhashed)
   )
   if (outdated.length === 0) return { rehashed, published }

@@ -121,7 +121,7 @@ const deleteIn = (
       key,
       Effect.fnUntraced(function*(tx) {
         yield* tx.dropPending([id])
-        const head = (yield* tx.heads([id])).get(id)
+        const head = (yield* tx.read(queryFor([id], null))).heads.get(id)
         if (head === undefined) return
         const own = contextOf(tx, streams, now)
         const context = reads ? own : { ...own, derivedProcessing: null }
@@ -131,7 +131,7 @@ const deleteIn = (
           yield* appendEvents(tx, [{ head: blanked(processing, head), events: [], erased: true }], context)
           return
         }
-        const stored = reads ? (yield* tx.published([id])).contents.get(id) : null
+        const stored = reads ? (yield* tx.read(queryFor([id], anyHash))).contents.get(id) : null
         const content = currentContent(processing, tx.state, stored)
         const references = content === null ? noReferences : findReferences(key, processing, content)
         yield* appendEvents(tx, [deletedWrite(tx, processing, head, references, now)], context)

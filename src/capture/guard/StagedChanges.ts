@@ -11,7 +11,15 @@ import type { Wave } from "../../domain/Guard.ts"
 import { isBlank, storableText } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
-import { type Head, type Pending, type RecordWrite, type ReleaseMode, unhashed } from "../../store/Records.ts"
+import {
+  anyHash,
+  type Head,
+  type Pending,
+  queryFor,
+  type RecordWrite,
+  type ReleaseMode,
+  unhashed
+} from "../../store/Records.ts"
 import type { StoreError, StreamTx } from "../../store/Store.ts"
 import type { PageContext } from "../record/PageContext.ts"
 import { buildRecordWrite, type NewContent, type RecordChange } from "../record/RecordWrite.ts"
@@ -47,7 +55,7 @@ export const loadStagedChanges = Effect.fnUntraced(function*(
   rows: ReadonlyArray<Pending>,
   { processing, stream }: PageContext
 ): Effect.fn.Return<ReadonlyArray<StagedChange>, StoreError> {
-  const { contents, heads } = yield* tx.published(rows.map((row) => row.id))
+  const { contents, heads } = yield* tx.read(queryFor(rows.map((row) => row.id), anyHash))
   return rows.flatMap((row): ReadonlyArray<StagedChange> => {
     const head = heads.get(row.id)
     if (head === undefined) return []

@@ -146,19 +146,18 @@ const requestById = Effect.fnUntraced(function*(
       const isHiding = rows.length > sweep.rowCounts.read && sweep.possibleGap !== "hidden"
       return { ...state, sweep: { ...(isHiding ? markHiddenRecords(sweep) : sweep), confirmedTo } }
     },
-    others: ids,
-    also: (tx, read) =>
-      tx.putPending([
-        ...absencesOf(read, absent, run.id, now, inconclusiveReason === null ? 1 : 0),
-        // An id that contains a comma cannot be requested. Its record is shown as absent, and its absence is never confirmed.
-        ...absencesOf(read, ids.filter((id) => !isQueryable(id)), run.id, now, 0)
-      ])
+    also: Effect.fnUntraced(function*(tx) {
+      const read = yield* tx.read(queryFor(ids, null))
+      yield* tx.putPending(absencesOf(read, absent, run.id, now, inconclusiveReason === null ? 1 : 0))
+      // An id that contains a comma cannot be requested. Its record is shown as absent, and its absence is never confirmed.
+      yield* tx.putPending(absencesOf(read, ids.filter((id) => !isQueryable(id)), run.id, now, 0))
+    })
   })
 })
 
 /**
- * The pending rows of these records, which a confirmation did not find. A record that is no longer live is left out: it may have been forgotten since the
- * request. `confirmations`: 1, or 0 if the confirmation was inconclusive or the records were not requested.
+ * The pending rows of these records, which a confirmation did not find. A record that is no longer live is left out: it may have been
+ * forgotten since the request. `confirmations`: 1, or 0 if the confirmation was inconclusive or the records were not requested.
  *
  * | pending row | confirmed (1) | inconclusive or not requested (0) |
  * |---|---|---|

@@ -16,8 +16,8 @@ import * as Effect from "effect/Effect"
 import { parseRow } from "../../domain/Observation.ts"
 import type { RawRow } from "../../domain/RawRow.ts"
 import { isRefused, type Page, type Priority, type Source, type SourceError } from "../../source/Source.ts"
-import type { PageRead, Pending, PendingStatus } from "../../store/Records.ts"
-import { Store, type StoreError } from "../../store/Store.ts"
+import { type Pending, type PendingStatus, queryFor } from "../../store/Records.ts"
+import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
 import { commitPage } from "../commit/PageCommit.ts"
 import { annotate, forEachPart, isSweepOnly, requestPage, type RunError, type Stream, transact } from "../Stream.ts"
 
@@ -165,25 +165,28 @@ export const resolveDisputes = Effect.fn("Refetch.resolveDisputes")(function*(
           annotate(stream.key, { why: inconclusiveReason })
         )
       }
-      const proven = inconclusiveReason === null ? absent : []
       yield* commitPage(stream, {
         results,
         shownBy,
         run: { id: runId, kind: "poll", backfill: false },
         isRefetch: true,
-        others: proven,
-        also: (tx, read) => tx.dropPending(proven.filter(isResolved(read, tx.state.lastSweep?.id ?? 0)))
+        also: (tx) => dropResolved(tx, inconclusiveReason === null ? absent : [])
       })
     })
   )
 })
 
 /**
- * True for an absent record that is not published as live: its pending row can be dropped. If it was never published, that is only after a
+ * Drops the pending rows of absent records that are not published as live. A record that was never published is dropped only after a
  * complete sweep did not read it either. For a record that is published as live, that sweep decides (D2).
  */
-const isResolved = ({ heads, pending }: PageRead, swept: number) => (id: string): boolean => {
-  const head = heads.get(id)
-  // the row was staged before the last sweep, and that sweep did not read the record
-  return head === undefined ? (pending.get(id)?.runId ?? swept) < swept : !head.live
-}
+const dropResolved = Effect.fnUntraced(function*(tx: StreamTx, absent: ReadonlyArray<string>) {
+  const { heads, pending } = yield* tx.read(queryFor(absent, null))
+  const swept = tx.state.lastSweep?.id ?? 0
+  /** The row was staged before the last sweep, and that sweep did not read the record. */
+  const isMissed = (id: string) => (pending.get(id)?.runId ?? swept) < swept
+  yield* tx.dropPending(absent.filter((id) => {
+    const head = heads.get(id)
+    return head === undefined ? isMissed(id) : !head.live
+  }))
+})

@@ -22,7 +22,7 @@ import * as Effect from "effect/Effect"
 import type { StreamKey } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { combine, satisfies } from "../../domain/Redaction.ts"
-import { type LogContent, type RewrittenContent, unhashed } from "../../store/Records.ts"
+import { type LogContent, queryFor, type RewrittenContent, unhashed } from "../../store/Records.ts"
 import type { Owner, RedactionProgress, StreamState } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
 import * as Metrics from "../Metrics.ts"
@@ -94,7 +94,7 @@ const storeHashes = Effect.fnUntraced(function*(
   rows: ReadonlyArray<LogContent>,
   processing: Processing
 ) {
-  const heads = yield* tx.heads([...new Set(rows.map(({ id }) => id))])
+  const { heads } = yield* tx.read(queryFor(rows.map(({ id }) => id), null))
   const processingOf = earlierProcessings(processing, state)
   yield* tx.write(rows.flatMap(({ after, id, position }) => {
     const head = heads.get(id)

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { changeOf, headOf, stateOf, tags } from "../../../test/conformance/StoreSamples.ts"
+import { changeOf, headOf, headsOf, stateOf, tags } from "../../../test/conformance/StoreSamples.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
@@ -17,7 +17,7 @@ describe("events in memory", () => {
       yield* store.transact(owner, tags, (tx) => tx.write([changeOf(headOf("a"), "created")]))
       yield* store.transact(owner, tags, (tx) =>
         Effect.gen(function*() {
-          const head = (yield* tx.heads(["a"])).get("a")!
+          const head = (yield* headsOf(tx, ["a"])).get("a")!
           yield* tx.write([changeOf(head, "deleted", { reason: "flagged", after: null })])
         }))
       const cache = EventCache.make(store.identity, deliveries)

@@ -27,6 +27,7 @@ import {
   begin,
   changeOf,
   headOf,
+  headsOf,
   pendingOf,
   reasonOf,
   stateOf,
@@ -136,7 +137,7 @@ const opened = Effect.fnUntraced(function*(file: string) {
   const write = Effect.gen(function*() {
     yield* store.transact(owner, tags, (tx) =>
       Effect.gen(function*() {
-        const head = (yield* tx.heads(["r"])).get("r") ?? headOf("r")
+        const head = (yield* headsOf(tx, ["r"])).get("r") ?? headOf("r")
         const kind = head.version === 0 ? "created" : "updated"
         yield* tx.write([changeOf(head, kind, { after: content(head.version + 1) })])
       }))

@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
-import { tags } from "../../conformance/StoreSamples.ts"
+import { headsOf, tags } from "../../conformance/StoreSamples.ts"
 
 const rounds = 5
 const writer = fileURLToPath(new URL("./Writer.ts", import.meta.url))
@@ -49,7 +49,7 @@ const inspect = Effect.gen(function*() {
   assert.strictEqual(state?.watermark, position, "state and events are of the same commit")
   assert.strictEqual((yield* store.pendingRows({ limit: 100_000 })).length, state?.lastRunId)
   const owner = yield* store.takeOwnership("capture")
-  const heads = yield* store.transact(owner, tags, (tx) => tx.heads([...latest.keys()]))
+  const heads = yield* store.transact(owner, tags, (tx) => headsOf(tx, [...latest.keys()]))
   assert.strictEqual(heads.size, latest.size)
   for (const head of heads.values()) {
     assert.strictEqual(head.position, latest.get(head.id)?.position)

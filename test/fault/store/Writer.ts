@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
-import { changeOf, headOf, pendingOf, stateOf, tags } from "../../conformance/StoreSamples.ts"
+import { changeOf, headOf, headsOf, pendingOf, stateOf, tags } from "../../conformance/StoreSamples.ts"
 
 const recordsPerCommit = 40
 
@@ -15,7 +15,7 @@ const program = Effect.gen(function*() {
       Effect.gen(function*() {
         const next = tx.state.lastRunId + 1
         const ids = Array.from({ length: recordsPerCommit }, (_, index) => `r${(next * 7 + index * 13) % 500}`)
-        const heads = yield* tx.heads(ids)
+        const heads = yield* headsOf(tx, ids)
         yield* tx.putPending([pendingOf(`p${next}`)])
         yield* tx.write(ids.map((id) => {
           const head = heads.get(id) ?? headOf(id)

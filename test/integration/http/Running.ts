@@ -33,7 +33,7 @@ import type { CallQueue } from "../../../src/store/CallQueue.ts"
 import type { Head, RecordWrite } from "../../../src/store/Records.ts"
 import type { StreamState } from "../../../src/store/State.ts"
 import { Store } from "../../../src/store/Store.ts"
-import { integrationOf } from "../../conformance/StoreSamples.ts"
+import { headsOf, integrationOf } from "../../conformance/StoreSamples.ts"
 import * as Scripted from "../../support/capture/ScriptedApi.ts"
 import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import { runCommand } from "../cli/Program.ts"
@@ -209,7 +209,7 @@ export const write = Effect.fnUntraced(function*(id: string, content: string | n
   yield* store.transact(
     owner,
     { integration, model },
-    (tx) => Effect.flatMap(tx.heads([id]), (heads) => tx.write([changeOf(id, content, heads.get(id), written)]))
+    (tx) => Effect.flatMap(headsOf(tx, [id]), (heads) => tx.write([changeOf(id, content, heads.get(id), written)]))
   )
 })
 

@@ -8,6 +8,7 @@ import { appliedRules } from "../../../src/domain/Redaction.ts"
 import type { Head } from "../../../src/store/Records.ts"
 import type { StreamState } from "../../../src/store/State.ts"
 import { Store, type StoreError } from "../../../src/store/Store.ts"
+import { headsOf } from "../../conformance/StoreSamples.ts"
 import { entries, type Hand } from "./Entries.ts"
 
 export const key: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }
@@ -64,7 +65,7 @@ export const append = Effect.fnUntraced(
       const batch = entries(first, Math.min(first + 9, newest + count), hand)
       yield* store.transact(owner, key, (tx) =>
         Effect.gen(function*() {
-          const heads = yield* tx.heads(batch.map((one) => one.id))
+          const heads = yield* headsOf(tx, batch.map((one) => one.id))
           yield* tx.write(batch.map((one) => {
             const own = { ...one, eventId: `${mark}-${one.position}` }
             return { head: headOf(own, heads.get(own.id)?.position ?? null), events: [own], silent }

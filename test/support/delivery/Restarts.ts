@@ -26,7 +26,7 @@ import * as SourcePort from "../../../src/source/Source.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import type { RecordWrite } from "../../../src/store/Records.ts"
 import { Store } from "../../../src/store/Store.ts"
-import { eventOf, headOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
+import { eventOf, headOf, headsOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
 import * as MemoryStore from "../store/MemoryStore.ts"
 import { type Change, type Effects, pluginsOf, type RunResult, sourceOf } from "./RestartEffects.ts"
 import * as TestPlacement from "./TestPlacement.ts"
@@ -208,7 +208,7 @@ export const run = Effect.fnUntraced(function*(size: Size) {
       ([integration, own]) =>
         store.transact(owner, { integration, model: "ats.application" }, (tx) =>
           Effect.gen(function*() {
-            const heads = yield* tx.heads(own.map(({ id }) => id))
+            const heads = yield* headsOf(tx, own.map(({ id }) => id))
             const writes: Array<RecordWrite> = [...Map.groupBy(own, ({ id }) => id)].map(([id, changes]) => ({
               head: {
                 ...(heads.get(id) ?? headOf(id)),

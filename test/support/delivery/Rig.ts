@@ -24,7 +24,7 @@ import type { StepKey } from "../../../src/store/AttemptJournal.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import type { IntegrationState, Owner } from "../../../src/store/State.ts"
 import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
-import { changeOf, headOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
+import { changeOf, headOf, headsOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
 import { hooked } from "../source/Hooked.ts"
 import * as MemoryStore from "../store/MemoryStore.ts"
 
@@ -194,7 +194,7 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
       yield* store.ensureStreams([stateOf(key)])
       yield* store.transact(owner, key, (tx) =>
         Effect.gen(function*() {
-          const before = (yield* tx.heads([id])).get(id) ?? headOf(id)
+          const before = (yield* headsOf(tx, [id])).get(id) ?? headOf(id)
           const kind = details.kind ?? (before.version === 0 ? "created" : "updated")
           if (shows !== undefined) yield* tx.setDerivedIds(new Map([[id, shows]]))
           yield* tx.write([

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import { anyHash, type Hold, type PageQuery, type PageRead, type PublishedRecords, queryFor } from "../../Records.ts"
+import type { Hold, PageQuery, PageRead } from "../../Records.ts"
 import type { StoreError } from "../../StoreError.ts"
 import { type Checksum, type Content, toStored } from "../Checksum.ts"
 import { heads, type Row } from "../Rows.ts"
@@ -55,31 +55,19 @@ export const make = (
   { checked }: Pick<Checksum, "checked">,
   pendingOf: (ids: ReadonlyArray<string>) => Effect.Effect<PageRead["pending"], SqlError | StoreError>,
   holds: Effect.Effect<ReadonlyArray<Hold>, SqlError>
-) => {
-  const publishedIn = Effect.fnUntraced(
-    function*(rows: ReadonlyArray<FoundRow>): Effect.fn.Return<PublishedRecords, StoreError> {
-      const known = rows.filter(({ id }) => id !== null)
-      const contents = yield* checked(known.map((row) => ({ ...row, position: row.at })))
-      return {
-        heads: new Map(known.map((row) => [row.record, heads.fromRow(row)])),
-        contents: new Map(contents.map((row) => [row.record, toStored(row)]))
-      }
+) =>
+  /** Reads what is stored of these records. */
+  Effect.fnUntraced(function*(query: PageQuery): Effect.fn.Return<PageRead, SqlError | StoreError> {
+    const found = query === ahead?.query ? ahead.rows() : null
+    const rows = found ?? (yield* find(sql, stream, query))
+    const changed = new Set(rows.map(({ record }) => record))
+    const known = rows.filter(({ id }) => id !== null)
+    const contents = yield* checked(known.map((row) => ({ ...row, position: row.at })))
+    return {
+      isUnchanged: (id) => !changed.has(id),
+      heads: new Map(known.map((row) => [row.record, heads.fromRow(row)])),
+      contents: new Map(contents.map((row) => [row.record, toStored(row)])),
+      pending: yield* pendingOf(rows.flatMap(({ pending }) => pending ?? [])),
+      holds: rows.length > 0 ? yield* holds : []
     }
-  )
-  return {
-    /** Reads the stored records of a page. */
-    read: Effect.fnUntraced(function*(query: PageQuery): Effect.fn.Return<PageRead, SqlError | StoreError> {
-      const found = query === ahead?.query ? ahead.rows() : null
-      const rows = found ?? (yield* find(sql, stream, query))
-      const changed = new Set(rows.map(({ record }) => record))
-      return {
-        ...yield* publishedIn(rows),
-        isUnchanged: (id) => !changed.has(id),
-        pending: yield* pendingOf(rows.flatMap(({ pending }) => pending ?? [])),
-        holds: rows.length > 0 ? yield* holds : []
-      }
-    }),
-    /** Reads these records as they are published. */
-    published: (ids: ReadonlyArray<string>) => Effect.flatMap(find(sql, stream, queryFor(ids, anyHash)), publishedIn)
-  }
-}
+  })

@@ -7,7 +7,6 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import { CurrentModels } from "../../../domain/BuiltInModels.ts"
 import { genesis } from "../../../domain/ChangeEvent.ts"
 import { type Forgotten, nothingForgotten } from "../../../domain/Forgotten.ts"
@@ -97,47 +96,45 @@ export const make = (
   const lastForgotten = new Map<string, Forgotten>()
 
   /** Begins the body of a transaction, with one send. That send reads the page too, and assumes that no more records were forgotten. */
-  const open = Effect.fnUntraced(
-    function*(key: StreamKey, pageOf?: PageOf): Effect.fn.Return<StreamTx, SqlError | StoreError> {
-      const { integration, model } = key
-      const models = yield* CurrentModels
-      const derivedModel = derivedFrom(models, model, models.names)
-      yield* locks.streams(integration)
-      const assumed = lastForgotten.get(integration)
-      const query = pageOf?.(assumed ?? nothingForgotten)
-      const ahead = query === undefined ? null : {
-        query,
-        rows: yield* issue(PageReads.find(sql, sql`(SELECT key FROM streams WHERE ${is(key)})`, query))
-      }
-      const issued = ahead === null || assumed === undefined ? null : yield* issue(forgottenRows(sql, integration))
-      const rows = yield* sql<StreamRow & OpenedStream & { readonly hasForgotten: number | boolean }>`
+  const open = Effect.fnUntraced(function*(key: StreamKey, pageOf?: PageOf) {
+    const { integration, model } = key
+    const models = yield* CurrentModels
+    const derivedModel = derivedFrom(models, model, models.names)
+    yield* locks.streams(integration)
+    const assumed = lastForgotten.get(integration)
+    const query = pageOf?.(assumed ?? nothingForgotten)
+    const ahead = query === undefined ? null : {
+      query,
+      rows: yield* issue(PageReads.find(sql, sql`(SELECT key FROM streams WHERE ${is(key)})`, query))
+    }
+    const issued = ahead === null || assumed === undefined ? null : yield* issue(forgottenRows(sql, integration))
+    const rows = yield* sql<StreamRow & OpenedStream & { readonly hasForgotten: number | boolean }>`
       SELECT s.key, s.integration, s.model, s.state,
         EXISTS (SELECT 1 FROM forgotten f WHERE f.integration = s.integration) AS "hasForgotten",
         EXISTS (SELECT 1 FROM holds h WHERE h.stream = s.key AND ${sql.literal(HoldTable.isUnended)}) AS "hasHolds",
         EXISTS (SELECT 1 FROM pending p WHERE p.stream = s.key AND p.status = 'staged') AS "hasStaged",
         EXISTS (SELECT 1 FROM expectations e WHERE e.stream = s.key AND e.reported_at IS NULL) AS "hasExpectations"
       FROM streams s WHERE s.integration = ${integration} AND s.model IN ${sql.in([model, derivedModel ?? model])}`
-      let known: Forgotten | null = rows.some(({ hasForgotten }) => hasForgotten) ? null : nothingForgotten
-      if (known !== null) lastForgotten.delete(integration)
-      const forgotten = Effect.gen(function*() {
-        if (known !== null) return known
-        known = toForgotten(issued?.() ?? (yield* forgottenRows(sql, integration)))
-        lastForgotten.set(integration, known)
-        return known
-      })
-      const keyOf = (of: Model | undefined) => rows.find((row) => row.model === of)?.key ?? 0
-      const operations = Effect.fnUntraced(function*(of: Model, derived: number, ahead: PageReads.ReadAhead | null) {
-        const row = rows.find(({ model }) => model === of)
-        if (row === undefined) return yield* missing({ integration, model: of })
-        return StreamTransaction.make(sql, log, row, derived, yield* toState(row), cipher, forgotten, ahead)
-      })
-      const own = yield* operations(model, keyOf(derivedModel), ahead)
-      const derived = derivedModel === undefined
-        ? missing(key)
-        : Effect.map(operations(derivedModel, 0, null), (found) => ({ ...found, derived: missing(key) }))
-      return { ...own, derived }
-    }
-  )
+    let known: Forgotten | null = rows.some(({ hasForgotten }) => hasForgotten) ? null : nothingForgotten
+    if (known !== null) lastForgotten.delete(integration)
+    const forgotten = Effect.gen(function*() {
+      if (known !== null) return known
+      known = toForgotten(issued?.() ?? (yield* forgottenRows(sql, integration)))
+      lastForgotten.set(integration, known)
+      return known
+    })
+    const keyOf = (of: Model | undefined) => rows.find((row) => row.model === of)?.key ?? 0
+    const operations = Effect.fnUntraced(function*(of: Model, derived: number, ahead: PageReads.ReadAhead | null) {
+      const row = rows.find(({ model }) => model === of)
+      if (row === undefined) return yield* missing({ integration, model: of })
+      return StreamTransaction.make(sql, log, row, derived, yield* toState(row), cipher, forgotten, ahead)
+    })
+    const own = yield* operations(model, keyOf(derivedModel), ahead)
+    const derived = derivedModel === undefined
+      ? missing(key)
+      : Effect.map(operations(derivedModel, 0, null), (found) => ({ ...found, derived: missing(key) }))
+    return { ...own, derived }
+  })
 
   /**
    * One bounded transaction of `eraseStream`; returns true once nothing is left. The row of the stream, which has the key, is deleted
@@ -257,7 +254,7 @@ export const make = (
     }),
     /**
      * Runs one transaction on one stream, fenced by `owner`. The body may run more than once (deadlock, lock timeout). `pageOf`: the query of
-     * a page that the body will `read`, without these forgotten records. Its rows are then read when the transaction begins.
+     * a page that the body will `read` before it writes, without these forgotten records. Its rows are read when the transaction begins.
      */
     transact: <A, E>(
       owner: Owner,

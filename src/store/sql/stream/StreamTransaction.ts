@@ -83,14 +83,7 @@ export const make = (
   const holds = HoldTable.streamHolds(sql, stream)
   const unended = hasHolds ? holds.holds : Effect.succeed([])
   const operations = convertEach(toStoreError, {
-    ...PageReads.make(sql, stream, ahead, checksum, readPending, unended),
-    /** Reads heads without content, which may be damaged. */
-    heads: (ids: ReadonlyArray<string>) =>
-      inBatches(
-        ids,
-        (some) =>
-          sql<Row>`SELECT ${heads.columns("h")} FROM heads h WHERE h.stream = ${stream} AND h.id ${among(sql, some)}`
-      ).pipe(Effect.map((rows) => new Map(rows.map(heads.fromRow).map((head) => [head.id, head])))),
+    read: PageReads.make(sql, stream, ahead, checksum, readPending, unended),
     /** All pending rows in id order, at most `limit`, after `after`. */
     allPending: (after: string | null, limit: number) => pendingPage(sql`stream = ${stream}`, after, limit),
     /** Pending rows of one status in id order, at most `limit`, after `after`. */

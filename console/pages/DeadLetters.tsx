@@ -9,7 +9,8 @@ import type {
   OutcomeView
 } from "../../src/http/contract/DeadLetterViews.ts"
 import { get, post, RequestError } from "../Client.ts"
-import { number, plural, time } from "../Format.ts"
+import { number, plural, since, time } from "../Format.ts"
+import { serverNow } from "../Live.ts"
 import { At, Badge, Empty, Fact, Facts, Section, Since, Title } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
 import { Filters, SelectFilter, TextFilter } from "../parts/Filters.tsx"
@@ -175,7 +176,8 @@ const Group = ({ after, group, within }: {
       </p>
       <p>{remedy}</p>
       <p class="quiet">
-        {integrations.join(", ")} · {count === 1 ? null : (
+        {integrations.join(", ")} ·{" "}
+        {count === 1 || since(oldest_at, serverNow.value) === since(newest_at, serverNow.value) ? null : (
           <>
             first <Since at={oldest_at} suffix=" ago" />, last{" "}
           </>

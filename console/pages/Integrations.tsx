@@ -17,8 +17,15 @@ const shown = 500
 const State = ({ one }: { readonly one: IntegrationView }) =>
   one.state !== "active"
     ? <Badge tone="plain">{one.state}</Badge>
-    : one.blocked > 0
-    ? <Badge tone="bad">{number(one.blocked)} blocked</Badge>
+    : one.blocked + one.failing > 0
+    ? (
+      <Badge tone="bad">
+        {[[one.blocked, "blocked"], [one.failing, "failing"]].flatMap(([count, what]) =>
+          count === 0 ? [] : `${count} ${what}`
+        )
+          .join(", ")}
+      </Badge>
+    )
     : one.live < one.streams
     ? <Badge tone="plain">{number(one.live)} of {number(one.streams)} live</Badge>
     : <Badge tone="good">ok</Badge>
@@ -54,7 +61,7 @@ export const IntegrationsPage = () => {
       <Loaded resource={list}>
         {({ items }) => {
           const found = items.filter(({ id }) => words.every((word) => id.toLowerCase().includes(word)))
-            .toSorted((one, other) => other.blocked - one.blocked)
+            .toSorted((one, other) => other.blocked + other.failing - one.blocked - one.failing)
           return found.length === 0
             ? <Empty>{items.length === 0 ? "No integration is configured." : "No integration matches."}</Empty>
             : (
@@ -122,7 +129,9 @@ export const IntegrationPage = ({ parameters: [id = ""] }: { readonly parameters
       <Title text={id} />
       {one === undefined ? null : (
         <Facts>
-          <Fact name="State">{one.state}</Fact>
+          <Fact name="State">
+            <State one={one} />
+          </Fact>
           <Fact name="Account">{one.account}</Fact>
           <Fact name="Polled every">{duration(one.interval_seconds)}</Fact>
           <Fact name="Swept every">{duration(one.sweep_interval_seconds)}</Fact>

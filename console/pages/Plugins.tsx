@@ -4,6 +4,7 @@ import type { DeadLetterGroups } from "../../src/http/contract/DeadLetterViews.t
 import type { PluginList } from "../../src/http/contract/PluginApi.ts"
 import { post } from "../Client.ts"
 import { number, plural } from "../Format.ts"
+import { serverNow } from "../Live.ts"
 import { Attempts } from "../parts/Attempts.tsx"
 import { At, Badge, Empty, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
 import { TryNow } from "../parts/Circuit.tsx"
@@ -37,7 +38,13 @@ const State = ({ after, handler, plugin }: HandlerRow) => {
       <Badge tone={tone}>{text}</Badge>
       {circuit === null || !plugin.on ? null : (
         <p class="cause">
-          One delivery is tried at <At at={circuit.until} />{" "}
+          {Date.parse(circuit.until) > serverNow.value
+            ? (
+              <>
+                One delivery is tried at <At at={circuit.until} />
+              </>
+            )
+            : "The next delivery is tried at once"}{" "}
           <TryNow circuit={{ plugin: plugin.plugin, handler: handler.handler }} after={after} />
         </p>
       )}

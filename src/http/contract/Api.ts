@@ -59,6 +59,8 @@ export const IntegrationView = Schema.Struct({
   streams: Schema.Int,
   live: Schema.Int,
   blocked: Schema.Int,
+  /** Streams whose last run failed and that are not blocked. */
+  failing: Schema.Int,
   records_live: Schema.Int
 }).annotate({ identifier: "Integration" })
 export type IntegrationView = typeof IntegrationView.Type

@@ -209,6 +209,7 @@ describe("an export while records change", () => {
           streams: 1,
           live: 1,
           blocked: 0,
+          failing: 0,
           records_live: live.size
         }],
         next: null

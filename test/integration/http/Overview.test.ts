@@ -38,6 +38,7 @@ describe("the overview", () => {
         streams: 1,
         live: 1,
         blocked: 0,
+        failing: 0,
         records_live: 2
       }],
       next: null

@@ -10,9 +10,14 @@ export const shardCount = 64
 const fnvOffset = 0x811c9dc5
 const fnvPrime = 0x01000193
 
+const encoder = new TextEncoder()
+
 /** FNV-1a over UTF-8. Fixed, like `shardCount`. */
-const hash = (text: string): number =>
-  new TextEncoder().encode(text).reduce((sum, byte) => Math.imul(sum ^ byte, fnvPrime), fnvOffset) >>> 0
+const hash = (text: string): number => {
+  let sum = fnvOffset
+  for (const byte of encoder.encode(text)) sum = Math.imul(sum ^ byte, fnvPrime)
+  return sum >>> 0
+}
 
 export const shardOf = (integration: string): number => hash(integration) % shardCount
 

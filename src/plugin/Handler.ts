@@ -7,6 +7,7 @@ import type { DurationInput } from "../domain/DurationText.ts"
 import { callHandler, type HandlerFunction } from "./Async.ts"
 import type { HandlerEffect } from "./Capabilities.ts"
 import { Uncaught } from "./Failure.ts"
+import { lazyClient } from "./Lazy.ts"
 
 /** One run of an `.every` handler in one integration: when it was due, and the part of the log since the previous run. */
 export interface Tick {
@@ -84,7 +85,10 @@ const endingRequests = (handler: HandlerEffect): HandlerEffect =>
     Effect.updateService(
       handler,
       HttpClient.HttpClient,
-      (client) => HttpClient.transformResponse(HttpClient.withScope(client), Effect.provideService(Scope.Scope, scope))
+      (client) =>
+        lazyClient(() =>
+          HttpClient.transformResponse(HttpClient.withScope(client), Effect.provideService(Scope.Scope, scope))
+        )
     )
   )
 

@@ -144,7 +144,7 @@ export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs, b
       watchdog.watched({ plugin: plugin.name, handler: handler.name }, noteBlocking),
       // all other deliveries wait for an isolated one, so its waits end at its time-out
       crashes < isolateAfterCrashes ? identity : Effect.raceFirst(
-        Effect.andThen(Effect.delay(Effect.sync(attempt.timer.endWaits), timeout), Effect.never)
+        Effect.andThen(Effect.delay(Effect.sync(() => attempt.timer.endWaits()), timeout), Effect.never)
       ),
       Effect.interruptible,
       Effect.exit

@@ -13,19 +13,18 @@ import { type PublishedEvent, toPublishedEvent } from "../../plugin/EventMatchin
 import type { Deliveries } from "../../store/Deliveries.ts"
 import type { StoreError } from "../../store/Store.ts"
 
-const capacity = 2_000
+const capacity = 500
 
 export const make = (identity: LogIdentity, deliveries: Deliveries["Service"]) => {
-  const known = new Map<number, LogEntry>()
+  let newer = new Map<number, LogEntry>()
+  let older = newer
 
   const add = (entry: LogEntry): PublishedEvent => {
-    if (entry.kind !== "deleted" || entry.before === null) {
-      known.set(entry.position, entry)
-      for (const oldest of known.keys()) {
-        if (known.size <= capacity) break
-        known.delete(oldest)
-      }
+    if (newer.size >= capacity / 2) {
+      older = newer
+      newer = new Map()
     }
+    if (entry.kind !== "deleted" || entry.before === null) newer.set(entry.position, entry)
     return toPublishedEvent(identity, entry)
   }
 
@@ -36,7 +35,7 @@ export const make = (identity: LogIdentity, deliveries: Deliveries["Service"]) =
     const found = new Map<number, PublishedEvent>()
     const missing = new Set<number>()
     for (const position of positions) {
-      const entry = known.get(position)
+      const entry = newer.get(position) ?? older.get(position)
       if (entry === undefined) missing.add(position)
       else found.set(position, toPublishedEvent(identity, entry))
     }

@@ -17,7 +17,7 @@ import { type HandlerError, Transient } from "../../plugin/Failure.ts"
 import type { AttemptJournal, FencingToken } from "../../store/AttemptJournal.ts"
 import type { SentRequest } from "../../store/Delivery.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
-import * as HandlerTimer from "./HandlerTimer.ts"
+import { HandlerTimer } from "./HandlerTimer.ts"
 import type { Subscription } from "./Subscription.ts"
 
 /** The deduplication keys and the name prefix that a new step gets. */
@@ -105,7 +105,7 @@ export const make = (info: AttemptInfo, journal: Pick<AttemptJournal, "check">) 
   return {
     ...info,
     requests,
-    timer: HandlerTimer.make(),
+    timer: new HandlerTimer(),
     ensureRunning,
     ensureClaimed,
     recordRequest,

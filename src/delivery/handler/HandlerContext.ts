@@ -23,7 +23,7 @@ import {
 import type { EventOf, RecordIn, Trigger } from "../../plugin/Event.ts"
 import { eventFor, toPublishedEvent, unfiltered } from "../../plugin/EventMatching.ts"
 import { type HandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
-import { lazily } from "../../plugin/Lazy.ts"
+import { lazily, lazyClient } from "../../plugin/Lazy.ts"
 import {
   type Invalid,
   type Page,
@@ -48,7 +48,7 @@ const rowsAtOnce = 500
 
 /** Pauses the handler's timer while a request waits for a slot at the API. */
 const pausingTimer = (source: Source["Service"], { timer }: Attempt): Source["Service"] => {
-  const waiting = Effect.provideService(SlotWait, timer.waiting)
+  const waiting = Effect.provideService(SlotWait, (wait) => timer.waiting(wait))
   return {
     page: (request) => waiting(source.page(request)),
     read: (request) => waiting(source.read(request)),
@@ -253,6 +253,6 @@ export const contextOf = (all: Services, attempt: Attempt): Context.Context<Capa
     Context.add(Records, lazyRecords(() => recordsOf(all, attempt))),
     Context.add(Events, lazyEvents(() => eventsOf(all, attempt))),
     Context.add(Journal, lazyJournal(() => StepJournal.make(all.journal, attempt))),
-    Context.add(HttpClient.HttpClient, clientOf(all, attempt))
+    Context.add(HttpClient.HttpClient, lazyClient(() => clientOf(all, attempt)))
   )
 }

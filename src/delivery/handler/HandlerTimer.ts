@@ -14,84 +14,89 @@ import { SlotWaitAborted } from "../../source/Source.ts"
 
 const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
-export const make = () => {
-  const idle = Latch.makeUnsafe(true)
-  const stopping = Latch.makeUnsafe(false)
-  const writesDone = Latch.makeUnsafe(true)
-  let openWrites = 0
-  let waiting = 0
-  let since = 0
-  let waited = 0
-  let hasEndedWait = false
+export class HandlerTimer {
+  readonly #idle = Latch.makeUnsafe(true)
+  readonly #stopping = Latch.makeUnsafe(false)
+  readonly #writesDone = Latch.makeUnsafe(true)
+  #openWrites = 0
+  #waiting = 0
+  #since = 0
+  #waited = 0
+  #hasEndedWait = false
 
-  const begin = Effect.map(now, (at) => {
-    if (waiting++ > 0) return
-    since = at
-    idle.closeUnsafe()
-  })
-  const end = Effect.map(now, (at) => {
-    if (--waiting > 0) return
-    waited += at - since
-    idle.openUnsafe()
-  })
-  const waitedBy = (at: number): number => waiting === 0 ? waited : waited + at - since
+  /** Returns once every write that was sent has its response. */
+  readonly writesDone = this.#writesDone.await
 
-  const abort = Effect.suspend(() => {
-    hasEndedWait = true
-    return Effect.fail(
-      new SlotWaitAborted({ message: "not sent: the process is stopping, and the next process repeats the delivery" })
-    )
-  })
+  #begin(at: number): void {
+    if (this.#waiting++ > 0) return
+    this.#since = at
+    this.#idle.closeUnsafe()
+  }
+
+  #end(at: number): void {
+    if (--this.#waiting > 0) return
+    this.#waited += at - this.#since
+    this.#idle.openUnsafe()
+  }
 
   /** Runs `body` with the timer paused until `body` runs the effect `resume` or ends. */
-  const whilePaused = <A, E, R>(
-    body: (resume: Effect.Effect<void>) => Effect.Effect<A, E, R>
-  ): Effect.Effect<A, E, R> =>
-    Effect.suspend(() => {
+  whilePaused<A, E, R>(body: (resume: Effect.Effect<void>) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+    return Effect.suspend(() => {
       let isPaused = true
       const resume = Effect.suspend(() => {
         if (!isPaused) return Effect.void
         isPaused = false
-        return end
+        return Effect.map(now, (at) => this.#end(at))
       })
-      return Effect.acquireUseRelease(begin, () => body(resume), () => resume)
+      return Effect.acquireUseRelease(Effect.map(now, (at) => this.#begin(at)), () => body(resume), () => resume)
     })
+  }
 
-  return {
-    whilePaused,
-    /** Runs a wait with the timer paused. Fails once `endWaits` was called and every write that was sent has its response. */
-    waiting: (wait: Effect.Effect<void>): Effect.Effect<void, SlotWaitAborted> =>
-      whilePaused(() =>
-        Effect.raceFirst(Effect.andThen(Effect.andThen(stopping.await, writesDone.await), abort), wait)
-      ),
-    /**
-     * Call this with 1 when a write is sent, and with -1 when it has its response. No wait is ended in between, because that could
-     * interrupt the write.
-     */
-    trackSent: (by: 1 | -1) => {
-      openWrites += by
-      if (openWrites === 0) writesDone.openUnsafe()
-      else writesDone.closeUnsafe()
-    },
-    /** Returns once every write that was sent has its response. */
-    writesDone: writesDone.await,
-    /** Never succeeds. Fails with the result of `late` once `duration` has passed, not counting waits. */
-    limit: <E>(duration: Duration.Duration, late: () => E): Effect.Effect<never, E> =>
-      Effect.gen(function*() {
-        const startedAt = yield* now
-        for (;;) {
-          yield* idle.await
-          const at = yield* now
-          const left = Duration.toMillis(duration) - (at - startedAt - waitedBy(at))
-          if (left <= 0) return yield* Effect.fail(late())
-          yield* Effect.sleep(Duration.millis(Math.ceil(left)))
-        }
-      }),
-    /** Ends every wait, including later ones. */
-    endWaits: () => stopping.openUnsafe(),
-    /** Whether `endWaits` ended a wait. */
-    hasEndedWait: () => hasEndedWait
+  /** Runs a wait with the timer paused. Fails once `endWaits` was called and every write that was sent has its response. */
+  waiting(wait: Effect.Effect<void>): Effect.Effect<void, SlotWaitAborted> {
+    const abort = Effect.suspend(() => {
+      this.#hasEndedWait = true
+      return Effect.fail(
+        new SlotWaitAborted({ message: "not sent: the process is stopping, and the next process repeats the delivery" })
+      )
+    })
+    const stopped = Effect.andThen(this.#stopping.await, this.writesDone)
+    return this.whilePaused(() => Effect.raceFirst(Effect.andThen(stopped, abort), wait))
+  }
+
+  /**
+   * Call this with 1 when a write is sent, and with -1 when it has its response. No wait is ended in between, because that could
+   * interrupt the write.
+   */
+  trackSent(by: 1 | -1): void {
+    this.#openWrites += by
+    if (this.#openWrites === 0) this.#writesDone.openUnsafe()
+    else this.#writesDone.closeUnsafe()
+  }
+
+  /** Never succeeds. Fails with the result of `late` once `duration` has passed, not counting waits. */
+  limit<E>(duration: Duration.Duration, late: () => E): Effect.Effect<never, E> {
+    const idle = this.#idle
+    const waitedBy = (at: number) => this.#waiting === 0 ? this.#waited : this.#waited + at - this.#since
+    return Effect.gen(function*() {
+      const startedAt = yield* now
+      for (;;) {
+        yield* idle.await
+        const at = yield* now
+        const left = Duration.toMillis(duration) - (at - startedAt - waitedBy(at))
+        if (left <= 0) return yield* Effect.fail(late())
+        yield* Effect.sleep(Duration.millis(Math.ceil(left)))
+      }
+    })
+  }
+
+  /** Ends every wait, including later ones. */
+  endWaits(): void {
+    this.#stopping.openUnsafe()
+  }
+
+  /** Whether `endWaits` ended a wait. */
+  hasEndedWait(): boolean {
+    return this.#hasEndedWait
   }
 }
-
-export type HandlerTimer = ReturnType<typeof make>

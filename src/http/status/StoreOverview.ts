@@ -102,7 +102,7 @@ const integrationView = (
     streams: own.length,
     live: own.filter((stream) => stream.phase === "live").length,
     blocked: own.filter((stream) => stream.blocked !== null).length,
-      failing: own.filter((stream) => stream.blocked === null && stream.failing !== null).length,
+    failing: own.filter((stream) => stream.blocked === null && stream.failing !== null).length,
     records_live: keptRecords.get(integration.id) ?? own.reduce((sum, stream) => sum + stream.records_live, 0)
   }]
 }

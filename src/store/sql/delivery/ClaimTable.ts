@@ -50,7 +50,9 @@ export const make = (sql: SqlClient, members: Pick<Batches, "remember">) => {
   const take = (where: Fragment) =>
     sql<
       DeliveryRow
-    >`UPDATE deliveries SET state = 'running', claims = claims + 1, stopped = 0 WHERE ${where} RETURNING *`
+    >`UPDATE deliveries SET state = 'running', claims = claims + 1, stopped = 0 WHERE ${where} RETURNING
+        id, handler, integration, ordering_key, position, scheduled_at, from_position, to_position, due_at, created_at, attempts, claims,
+        crashes, batch, fresh, failure`
 
   const claimEach = (want: ClaimRequest, shards: Shards, now: number) => {
     if (shards.length === 0) return Effect.succeed([])

@@ -79,11 +79,7 @@ const hasTooManyUnreadable = ({ quarantined, read }: RowCounts): boolean => quar
 /** Records checked per page. A check takes as long as computing the canonical form and its hash. */
 const maxSchemaChecks = 5
 
-const schemaDriftIn = (
-  { processing }: Stream,
-  { copies }: Prepared,
-  { writes }: PagePlan
-): ReadonlyArray<string> =>
+const schemaDriftIn = ({ processing }: Stream, { copies }: Prepared, { writes }: PagePlan): ReadonlyArray<string> =>
   writes.filter(({ events }) => events.length > 0).slice(0, maxSchemaChecks)
     .flatMap(({ head }) => copies.get(head.id) ?? []).flatMap((row) =>
       findSchemaDrift(processing.entry.schema, row.raw)

@@ -354,8 +354,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     "(before.get(parent) ?? null) !== child"
   ]),
   mutant("forgotten-read-again", "no run stores a forgotten record", [
-    "removalOf(key.model, forgotten)",
-    "removalOf(key.model, nothingForgotten)"
+    "removalOf(processing.models, key.model, forgotten)",
+    "removalOf(processing.models, key.model, nothingForgotten)"
   ]),
   mutant("forgotten-pending", "pending changes of a forgotten record are dropped", [
     "        yield* tx.dropPending([id])\n",

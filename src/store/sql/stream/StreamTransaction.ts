@@ -251,9 +251,6 @@ export const make = (
 
 /** The operations of a transaction on one stream. Valid only inside its `transact`. */
 export interface StreamTx extends ReturnType<typeof make> {
-  /**
-   * The stream of the model that is derived from this one, in the same transaction: its `state`, `heads`, `contents`, `saveState` and
-   * `write`.
-   */
+  /** The stream of the model that is derived from this one, in the same transaction: its `state`, `read`, `saveState` and `write`. */
   readonly derived: Operation<StreamTx>
 }

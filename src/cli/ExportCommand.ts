@@ -74,22 +74,30 @@ export const exportRecords = Command.make("export", {
     const client = yield* connect(config)
     const { fileOutput, standardOutput } = yield* Effect.promise(() => import("./export/Output.ts"))
     const { summaryText, writeDatabase, writeText } = yield* Effect.promise(() => import("./export/WriteExport.ts"))
-    if (Option.isSome(target.sqlite)) {
-      const summary = yield* writeDatabase(client, target.sqlite.value, selection)
-      return yield* print(summaryText(summary, json))
-    }
-    const output = Option.isSome(target.output) ? yield* fileOutput(target.output.value) : standardOutput
-    const format = Option.getOrElse(target.format, () => "jsonl" as const)
-    const summary = yield* writeText(client, output, format, selection)
-    const show = Option.isSome(target.output) ? print : printAside
-    yield* show(summaryText(summary, json))
-    if (!target.follow) return
+    /** Null for a database, which the command does not follow. */
+    const write = Effect.gen(function*() {
+      if (Option.isSome(target.sqlite)) {
+        const summary = yield* writeDatabase(client, target.sqlite.value, selection)
+        yield* print(summaryText(summary, json))
+        return null
+      }
+      const output = Option.isSome(target.output) ? yield* fileOutput(target.output.value) : standardOutput
+      const format = Option.getOrElse(target.format, () => "jsonl" as const)
+      const { position, records } = yield* writeText(client, output, format, selection)
+      const show = Option.isSome(target.output) ? print : printAside
+      yield* show(summaryText({ position, records }, json))
+      return { output, position }
+    })
+    // so that no part of a file stays
+    const stop = refuse("the export was stopped before it was complete", "No file was changed.")
+    const written = yield* Effect.raceFirst(write, Effect.andThen(awaitShutdownSignal, stop))
+    if (written === null || !target.follow) return
     const query = {
-      after: summary.position,
+      after: written.position,
       model: models.join(),
       ...selection.integrations.length > 0 && { integration: selection.integrations.join() }
     }
-    const events = Stream.runForEach(client.follow(query), (event) => output.write(`${event}\n`))
+    const events = Stream.runForEach(client.follow(query), (event) => written.output.write(`${event}\n`))
     yield* Effect.raceFirst(events, awaitShutdownSignal)
   }).pipe(Effect.scoped, withConfiguredModels(config), runClientCommand)).pipe(
     Command.withDescription(

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import { randomUUID } from "node:crypto"
-import { chmodSync, closeSync, openSync, realpathSync, statSync } from "node:fs"
+import { closeSync, openSync, realpathSync, statSync } from "node:fs"
 import { open, rename, rm } from "node:fs/promises"
 import { toTerminal } from "../../telemetry/TerminalText.ts"
 import { CommandError } from "../terminal/Process.ts"
@@ -66,13 +66,12 @@ export const fileOutput = Effect.fnUntraced(function*(path: string) {
   } satisfies Output
 })
 
-/** Makes an empty file for a database that does not exist yet, so that only its owner reads it from the beginning. */
+/** Makes an empty file for a database that does not exist yet, which only its owner can read. An existing file keeps its mode. */
 export const prepareDatabaseFile = (path: string) =>
   Effect.flatMap(fileOf(path), (file) =>
     Effect.try({
       try: () => {
         closeSync(openSync(file, "a", ownerOnly))
-        chmodSync(file, ownerOnly)
         return file
       },
       catch: (error) => cannotWrite(path, codeOf(error))

@@ -1,7 +1,7 @@
 /** `rollcall export`: against a running process, and against a server whose records change between any two requests. */
 import { execFileSync } from "node:child_process"
 import { once } from "node:events"
-import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { chmodSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -166,7 +166,7 @@ describe("an export while records change", () => {
   const integration = "sandbox:everything"
   let seed = 1
   const random = (below: number) => (seed = (seed * 48271) % 2147483647) % below
-  let [generation, backfill, oldest, isQuiet] = [1, "publish", 0, false]
+  let [generation, backfill, oldest, isQuiet, isSilent] = [1, "publish", 0, false, false]
   /** An entry is null where a backfill in `fill` mode stored a record without an event. */
   const log: Array<Version | null> = []
   const live = new Map<string, Version>()
@@ -233,6 +233,7 @@ describe("an export while records change", () => {
   }
 
   const server = createServer(({ url = "" }, response) => {
+    if (isSilent) return
     const body = pathOf(new URL(url, "http://localhost"))
     response.writeHead(body === null ? 404 : body === undefined ? 410 : 200, { "content-type": "application/json" })
     response.end(JSON.stringify(body ?? { detail: "not here" }))
@@ -266,6 +267,20 @@ describe("an export while records change", () => {
       assert.deepStrictEqual(linesOf(stdout).map(({ after }) => [after.id, after.name]), recordsAt(Number(position)))
     }
   })
+
+  it("leaves no part of a file if it is stopped", () =>
+    inDirectory(async (directory, start) => {
+      isSilent = true
+      const command = start(["export", "--output", join(directory, "records.jsonl")], environment)
+      while (!readdirSync(directory).some((name) => name.endsWith(".partial"))) {
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+      const { code, stderr } = await command.stop("SIGINT")
+      isSilent = false
+      assert.strictEqual(code, 1)
+      assert.include(stderr, "stopped before it was complete")
+      assert.deepStrictEqual(readdirSync(directory), [])
+    }))
 
   it("updates a database to one position, even if events are gone or the integration was erased", () =>
     inDirectory(async (directory) => {

@@ -47,7 +47,7 @@ const RunRows = ({ run }: { readonly run: RunView }) => (
   <>
     <tr>
       <th scope="row">{run.kind}{run.pass > 1 ? `, pass ${run.pass}` : ""}</th>
-      <td>
+      <td class="one-line">
         <Badge tone={runTones[run.outcome]}>{run.outcome}</Badge>
         {run.times > 1 ? `\u00A0${number(run.times)}\u00A0times` : ""}
       </td>
@@ -66,7 +66,9 @@ const RunRows = ({ run }: { readonly run: RunView }) => (
     </tr>
     {run.reason === null ? null : (
       <tr>
-        <td class="quiet" colSpan={5 + columns.length}>{run.outcome}: {run.reason}</td>
+        <td class="quiet" colSpan={5 + columns.length}>
+          <div class="reason">{run.outcome}: {run.reason}</div>
+        </td>
       </tr>
     )}
   </>
@@ -76,7 +78,9 @@ const IdleRow = ({ idle }: { readonly idle: IdlePollsView | null }) =>
   idle === null ? null : (
     <tr>
       <td class="quiet" colSpan={5 + columns.length}>
-        {plural(idle.polls, "poll")} found nothing new, <At at={idle.since} /> to <At at={idle.until} />
+        <div class="reason">
+          {plural(idle.polls, "poll")} found nothing new, <At at={idle.since} /> to <At at={idle.until} />
+        </div>
       </td>
     </tr>
   )

@@ -4,11 +4,13 @@ import * as StoreAdoption from "../../src/capture/rewrite/StoreAdoption.ts"
 import { replay } from "../../src/delivery/admin/Replay.ts"
 import { batchWindowOf } from "../../src/delivery/handler/Subscription.ts"
 import { formatPosition } from "../../src/domain/ChangeEvent.ts"
+import { defaultProcessing } from "../../src/domain/Processing.ts"
 import { Deliveries } from "../../src/store/Deliveries.ts"
 import type { Hold } from "../../src/store/Records.ts"
 import { Store } from "../../src/store/Store.ts"
 import type { Replay } from "./plan/Plan.ts"
 import { plugins, replayed } from "./service/Plugins.ts"
+import { models } from "./world/DefinedModels.ts"
 import type { WorldRun } from "./WorldRun.ts"
 
 /** An operator decides about all holds; returns whether there was one. */
@@ -37,7 +39,7 @@ export const adopt = (run: WorldRun): void => {
   run.killAll()
   const adoption = Effect.flatMap(
     StoreAdoption.plan(sink.generation),
-    (plan) => StoreAdoption.adopt(plan, () => null)
+    (plan) => StoreAdoption.adopt(plan, ({ model }) => defaultProcessing(model, models))
   )
   time.run(run.current.within(Effect.provideService(adoption, Store, store.store)), Infinity)
   store.reopen()

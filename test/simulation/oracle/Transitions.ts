@@ -1,13 +1,17 @@
 /** The transitions that a change means, implemented again from the design for the simulated models. */
-import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import type { SimulatedModel } from "../world/DefinedModels.ts"
 import type { JsonObject } from "../world/Table.ts"
 
 /** In publishing order. */
 export const expectedTransitions = (
-  model: IncrementalModel,
+  model: SimulatedModel,
   before: JsonObject | null,
   after: JsonObject
 ): ReadonlyArray<string> => {
+  if (model === "hris.ability") {
+    const name = after["name"] ?? null
+    return name !== null && name !== (before?.["name"] ?? null) ? ["renamed"] : []
+  }
   if (model !== "ats.application") return []
   const names: Array<string> = []
   const outcome = after["outcome"]

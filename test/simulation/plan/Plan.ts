@@ -5,7 +5,7 @@
  * Gotchas
  * - Steps identify records by a number in [0, 1), not by id: a step keeps its meaning when other steps are removed.
  */
-import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import type { SimulatedModel } from "../world/DefinedModels.ts"
 
 /** Changes of records. Each comment says what the API shows. */
 export const mutations = [
@@ -259,7 +259,7 @@ export const writeRefusals = [
 ] as const
 
 export interface WorldSettings {
-  readonly streams: ReadonlyArray<{ readonly integration: string; readonly model: IncrementalModel }>
+  readonly streams: ReadonlyArray<{ readonly integration: string; readonly model: SimulatedModel }>
   /** Candidates are derived from applications. */
   readonly candidates: boolean
   /** Initial records of each stream. */

@@ -24,11 +24,21 @@ export const replacing: ReadonlySet<TroubleKind> = new Set(["storeRestored", "st
 
 /** The plan as one of several kinds of worlds. Some kinds depend on those that were chosen before. */
 export const varied = (plan: Plan): Plan => {
-  const ordered = { ...plan, setting: withOrder(plan.seed, plan.setting) }
+  const ordered = withDefinedList({ ...plan, setting: withOrder(plan.seed, plan.setting) })
   const whole = withKeys(
     withOutage(withRequestSlots(withFleet(withForgetting(withPlugins(withBrokenBackfill(ordered))))))
   )
   return withRefusedWrites(withSlowPages(withGatewayPages(withSlowStore(whole))))
+}
+
+/** In some of the worlds with skills, the list is one that the configuration defines. */
+const withDefinedList = (plan: Plan): Plan => {
+  const random = new SeededRandom(hash(`defined list ${plan.seed}`))
+  if (random.boolean(0.5)) return plan
+  const streams = plan.setting.streams.map((stream) =>
+    stream.model === "hris.skill" ? { ...stream, model: "hris.ability" } as const : stream
+  )
+  return { ...plan, setting: { ...plan.setting, streams } }
 }
 
 /** In some of the worlds that page by offset, changes do not move records. */

@@ -22,6 +22,7 @@ import * as Forgetting from "../../../src/capture/forget/Forgetting.ts"
 import * as Capture from "../../../src/capture/schedule/Capture.ts"
 import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
 import { DeliveryEngine as Engine } from "../../../src/delivery/engine/DeliveryEngine.ts"
+import { CurrentModels } from "../../../src/domain/BuiltInModels.ts"
 import type { Model, StreamKey } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import { captureScopeOf } from "../../../src/domain/Shard.ts"
@@ -33,6 +34,7 @@ import { Source } from "../../../src/source/Source.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import type { Owner } from "../../../src/store/State.ts"
 import { Store, type StoreError } from "../../../src/store/Store.ts"
+import { models } from "../world/DefinedModels.ts"
 import type { ServedPage } from "../world/FaultyApi.ts"
 import type { Environment } from "./Environment.ts"
 import type { RunningProcess } from "./ProcessObserver.ts"
@@ -96,8 +98,9 @@ export class Process implements RunningProcess {
     const { setting, simulatedPlacement, time } = this.#environment
     const streams = setting.streams.map((stream) => ({
       ...stream,
+      processing: Processing.defaultProcessing(stream.model, models),
       ...(setting.candidates && stream.model === "ats.application"
-        ? { derivedProcessing: Processing.defaultProcessing("ats.candidate") }
+        ? { derivedProcessing: Processing.defaultProcessing("ats.candidate", models) }
         : {}),
       account: "default",
       interval: Duration.millis(setting.interval),
@@ -110,7 +113,7 @@ export class Process implements RunningProcess {
       // redaction includes encryption with the current key
       ...(this.store.keyed === null
         ? {}
-        : { processingOf: ({ model }) => Processing.defaultProcessing(model as Model) })
+        : { processingOf: ({ model }) => Processing.defaultProcessing(model as Model, models) })
     })
     const service = Layer.provideMerge(this.#forgetting(), capture).pipe(
       Layer.merge(Relay.placedLayer({ progressEvery: "10 minutes", takesAgain: simulatedPlacement !== null })),
@@ -192,6 +195,7 @@ export class Process implements RunningProcess {
     return effect.pipe(
       Effect.provideService(Clock.Clock, time.clock(skew)),
       Effect.provideService(References.MinimumLogLevel, "None"),
+      Effect.provideService(CurrentModels, models),
       Random.withSeed(`${setting.duration} ${this.number}`)
     )
   }
@@ -277,7 +281,7 @@ export class Process implements RunningProcess {
     return Layer.effectDiscard(Effect.map(Forgetting.Forgetting, (service) => {
       this.forgetting = service
     })).pipe(
-      Layer.provide(Forgetting.layer({ processing: Processing.defaultProcessing })),
+      Layer.provide(Forgetting.layer({ processing: (model) => Processing.defaultProcessing(model, models) })),
       Layer.provide(Layer.succeed(Deliveries, this.store.reachedDeliveries(deliveries)))
     )
   }

@@ -1,20 +1,21 @@
 /** The content of records: what a new one has, what an edit changes, and what the API shows. */
-import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import { hasScales, type SimulatedModel } from "./DefinedModels.ts"
 import type { Links } from "./Links.ts"
 import type { Json, JsonObject, Row, Table } from "./Table.ts"
 
 /** The fields that the scope configuration can remove. */
-export const hideable: Partial<Record<IncrementalModel, ReadonlyArray<string>>> = {
+export const hideable: Partial<Record<SimulatedModel, ReadonlyArray<string>>> = {
   "ats.application": ["rejection_reason_name", "remote_url", "custom_fields"],
   "ats.tag": ["name"],
-  "hris.skill": ["name", "custom_fields"]
+  "hris.skill": ["name", "custom_fields"],
+  "hris.ability": ["name", "custom_fields"]
 }
 
 const iso = (time: number): string => new Date(time).toISOString()
 
-export const newFields = (model: IncrementalModel, serial: number, value: number): JsonObject => {
+export const newFields = (model: SimulatedModel, serial: number, value: number): JsonObject => {
   if (model === "ats.tag") return { name: `tag ${Math.floor(value * 5)}`, color: `color ${serial % 4}` }
-  if (model === "hris.skill") return { name: `skill ${Math.floor(value * 5)}`, scale: serial % 3 }
+  if (hasScales(model)) return { name: `skill ${Math.floor(value * 5)}`, scale: serial % 3 }
   return {
     outcome: value < 0.3 ? "HIRED" : "PENDING",
     stage: Math.floor(value * 4),
@@ -60,7 +61,7 @@ export const render = (table: Table, row: Row, links: Links, plugins: boolean): 
       ...plugins ? { job_id: `j${String(job)}`, candidate_id: `c${String(candidate)}` } : {},
       interviews: rotate(interviews as ReadonlyArray<Json>)
     })
-  } else if (table.model === "hris.skill") {
+  } else if (hasScales(table.model)) {
     const { name } = links.get(links.scales, table.integration, scale)
     Object.assign(content, {
       custom_fields: { level: row.serial },

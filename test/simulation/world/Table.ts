@@ -1,5 +1,5 @@
 /** The records of one list, with every state of each that the API ever showed. */
-import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import type { SimulatedModel } from "./DefinedModels.ts"
 
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
 export type JsonObject = Record<string, Json>
@@ -53,7 +53,7 @@ export interface Linked {
 }
 
 export class Table {
-  readonly model: IncrementalModel
+  readonly model: SimulatedModel
   readonly integration: string
   /** In list order, without vanished records. */
   readonly rows: Array<Row> = []
@@ -65,7 +65,7 @@ export class Table {
   hiddenField: string | null = null
   serial = 0
 
-  constructor(integration: string, model: IncrementalModel) {
+  constructor(integration: string, model: SimulatedModel) {
     this.integration = integration
     this.model = model
   }

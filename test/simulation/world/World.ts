@@ -12,6 +12,7 @@
 import type { ForgettableRecord } from "../../../src/domain/Forgotten.ts"
 import { hash, idOf, SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 import type { Mutation, WorldSettings } from "../plan/Plan.ts"
+import { hasScales } from "./DefinedModels.ts"
 import { Links } from "./Links.ts"
 import { edit, hideable, newFields, render } from "./RecordContent.ts"
 import { type Json, type JsonObject, type Linked, type Row, Table } from "./Table.ts"
@@ -160,7 +161,7 @@ export class World {
           step,
           at,
           now,
-          table.model === "hris.skill" ? this.#links.scales : this.#links.candidates
+          hasScales(table.model) ? this.#links.scales : this.#links.candidates
         )
       case "renamePartly":
         return this.#rename(table, step, at, now, this.#links.candidates, ({ serial }) => serial % 2 === 0)

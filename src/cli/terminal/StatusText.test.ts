@@ -208,7 +208,11 @@ describe("status", () => {
       ]
     )
     assert.match(
-      lines(plugin({}, { circuit_open: { until: "2026-03-01T12:00:00.000Z", failures: 5 }, waiting: 7 })).join(),
+      lines(plugin({}, {
+        circuit_open: { until: "2026-03-01T12:00:00.000Z", failures: 5 },
+        waiting: 7,
+        oldest_at: "2026-03-01T11:00:00.000Z"
+      })).join(),
       /^ {2}plugin digest, digest: 5 records failed in a row, .*2026-03-01T12:00:00.000Z$/
     )
     assert.match(

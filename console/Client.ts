@@ -56,7 +56,12 @@ const failure = async (response: Response): Promise<RequestError> => {
   )
 }
 
-const unreachable = new RequestError(0, "The process does not answer.", "It may be restarting, or the network is down.")
+const unreachable = new RequestError(
+  0,
+  "The process does not answer.",
+  "It may be restarting, or the network is down. If this lasts, check that the process runs; when it is started again, it continues " +
+    "where it stopped."
+)
 
 const send = async (path: string, init: RequestInit): Promise<Response> => {
   const response = await fetch(path, { ...init, cache: "no-store" }).catch((error: unknown) => {

@@ -137,7 +137,7 @@ const Stale = () => {
   return (
     <div role="status">
       {connection.value !== "lost" ? null : (
-        <div class="notice warn">
+        <div class="notice bad">
           <p>
             <strong>Not connected:</strong> {message} {hint}{" "}
             {state === null ? "" : `The page shows the state of ${time(state.as_of)} UTC. `}
@@ -214,8 +214,8 @@ const Console = () => {
         </div>
       </header>
       <main id="main" tabIndex={-1}>
-        <Outage />
         <Stale />
+        <Outage />
         <div class="outcome" role="status">
           {outcome.value === null ? null : <p class={`notice ${outcome.value.tone}`}>{outcome.value.text}</p>}
         </div>

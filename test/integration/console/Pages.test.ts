@@ -270,7 +270,7 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
     await installation.whileDead(async () => {
       await page.getByText("Not connected:").waitFor()
       const said = await page.locator(".notice").innerText()
-      assert.match(said, /shows the state of \d{4}-\d\d-\d\d .* tries again by itself/)
+      assert.match(said, /check that the process runs; .* shows the state of \d{4}-\d\d-\d\d .* tries again by itself/)
       assert.strictEqual(await page.locator("tbody tr").count(), 3)
       assert.deepStrictEqual(await violationsIn(page), [])
     })

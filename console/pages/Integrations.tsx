@@ -63,7 +63,11 @@ export const IntegrationsPage = () => {
           const found = items.filter(({ id }) => words.every((word) => id.toLowerCase().includes(word)))
             .toSorted((one, other) => other.blocked + other.failing - one.blocked - one.failing)
           return found.length === 0
-            ? <Empty>{items.length === 0 ? "No integration is configured." : "No integration matches."}</Empty>
+            ? (
+              <Empty>
+                {items.length === 0 ? "There is no integration, so nothing is read." : "No integration matches."}
+              </Empty>
+            )
             : (
               <>
                 <p class="pages" role="status">

@@ -57,7 +57,7 @@ const Calm = ({ integrations, streams }: OverviewView) =>
   integrations === 0
     ? (
       <p class="notice">
-        Nothing is read: there is no integration. Add one with{" "}
+        Nothing is read: there is no integration. Add one <a href="/integrations">in the console</a>, with{" "}
         <code>rollcall integrations add greenhouse:acme</code>, or in the configuration.
       </p>
     )
@@ -82,7 +82,7 @@ const Matters = (state: OverviewView) => {
 }
 
 const steps: Readonly<Record<Step["step"], readonly [name: string, unit: string, waiting: string]>> = {
-  source: ["Source", "records read/s", "streams behind"],
+  source: ["Source", "records read/s, last minute", "streams behind"],
   log: ["Event log", "events/s", "changes held or pending"],
   kafka: ["Kafka", "events/s", "events to publish"],
   handlers: ["Handlers", "events/s", "deliveries open"]

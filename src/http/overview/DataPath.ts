@@ -66,11 +66,11 @@ export const dataPath = (input: Input): ReadonlyArray<Step> => {
   return [
     {
       step: "source",
-      state: isUnread ? "stopped" : behind.length > 0 ? "late" : "ok",
+      state: rows.length === 0 ? "unused" : isUnread ? "stopped" : behind.length > 0 ? "late" : "ok",
       rate: readRate(streams, now.at),
       waiting: behind.length,
       oldest_at: earliest(behind.map(({ since }) => since)),
-      remark: null
+      remark: rows.length === 0 ? "There is no stream to read" : null
     },
     {
       step: "log",

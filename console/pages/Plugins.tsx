@@ -21,7 +21,9 @@ type Handler = PluginView["handlers"][number]
 const stateOf = (plugin: PluginView, { circuit_open, trigger }: Handler): readonly [Tone, string] => {
   if (!plugin.configured || trigger === null) return ["warn", "not configured"]
   if (!plugin.on) return ["warn", "off"]
-  return circuit_open === null ? ["good", "on"] : ["bad", `circuit open, ${plural(circuit_open.failures, "failure")}`]
+  return circuit_open === null
+    ? ["good", "on"]
+    : ["bad", `circuit open, ${plural(circuit_open.failures, "failure")} in a row`]
 }
 
 interface HandlerRow {
@@ -44,7 +46,7 @@ const State = ({ after, handler, plugin }: HandlerRow) => {
                 One delivery is tried at <At at={circuit.until} />
               </>
             )
-            : "The next delivery is tried at once"}{" "}
+            : "The next delivery is tried at once"}. If it fails, the others wait and are not lost.{" "}
           <TryNow circuit={{ plugin: plugin.plugin, handler: handler.handler }} after={after} />
         </p>
       )}
@@ -207,6 +209,13 @@ const Failures = ({ plugin }: { readonly plugin: string }) => {
   )
 }
 
+const On = ({ plugin: { handlers } }: { readonly plugin: PluginView }) => {
+  const open = handlers.filter(({ circuit_open }) => circuit_open !== null).length
+  return open === 0
+    ? <Badge tone="good">on</Badge>
+    : <Badge tone="bad">on, {plural(open, "circuit")} open</Badge>
+}
+
 export const PluginPage = ({ parameters: [name = ""] }: { readonly parameters: ReadonlyArray<string> }) => {
   const resource = useResource<PluginView>(`/v1/plugins/${encodeURIComponent(name)}`)
   return (
@@ -221,7 +230,7 @@ export const PluginPage = ({ parameters: [name = ""] }: { readonly parameters: R
             <p class="sentence">
               {plugin.configured
                 ? plugin.on
-                  ? <Badge tone="good">on</Badge>
+                  ? <On plugin={plugin} />
                   : <Badge tone="warn">off</Badge>
                 : <Badge tone="warn">no longer configured</Badge>} {plural(plugin.handlers.length, "handler")},{" "}
               {plural(plugin.integrations.length, "integration")}

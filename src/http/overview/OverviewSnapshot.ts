@@ -70,7 +70,7 @@ const oldestDeadLetters = Effect.fnUntraced(function*({ items }: PluginList) {
       integrations: open.filter((one) => one.plugin === plugin && one.handler === handler && one.dead > 0)
         .map(({ integration }) => integration),
       since: formatTime(oldest.failure.at),
-      message: `${oldest.failure.reason}: ${oldest.failure.message}`
+      message: `${oldest.failure.refusal ?? oldest.failure.reason}: ${oldest.failure.message}`
     })
   }
   return found

@@ -219,7 +219,8 @@ export const IntegrationCommands = (props: { readonly one: IntegrationView; read
       {state === "active"
         ? (
           <p class="quiet">
-            It was added at run time. To change its settings, remove it with its data kept, and add it again.
+            It was added at run time. To change its settings, remove it with its data kept, and add it again. If its id
+            is misspelled, remove it, and add one with the right id.
           </p>
         )
         : <p class="notice">It was removed, and is not read. Its records and its history are kept.</p>}

@@ -38,7 +38,7 @@ const sentenceOf = ({ cause, state, stream, target }: Condition): string => {
   }
   if (state === "paused") return "Paused by an operator: it is not read until it is resumed."
   if (failing !== null) {
-    return `Failing since ${timeOf(failing.since)}, ${count(failing.count, "time")} in a row: ${closed(cause)}${
+    return `Failing since ${timeOf(failing.since)}, ${count(failing.count, "run")} in a row: ${closed(cause)}${
       /automatically/.test(failing.message) ? "" : " Rollcall tries again by itself."
     }${logOf(failing)}`
   }

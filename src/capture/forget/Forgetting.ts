@@ -18,7 +18,7 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { createHash } from "node:crypto"
 import { CurrentModels } from "../../domain/BuiltInModels.ts"
-import type { ForgettableRecord } from "../../domain/Forgotten.ts"
+import { forgettableModels, type ForgettableRecord } from "../../domain/Forgotten.ts"
 import { type Model, ModelName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
@@ -75,13 +75,14 @@ const make = Effect.fnUntraced(function*({ processing }: { readonly processing: 
   const store = yield* Store
   const deliveries = yield* Deliveries
   const capture = yield* Capture
+  const models = yield* CurrentModels
   const lock = yield* Semaphore.make(1)
   const { findCopies, findOwn, remove, streamsOf } = StoreRemoval.make({
     store,
     deliveries,
     capture,
     processing,
-    models: yield* CurrentModels
+    models
   })
 
   const knownAs = (record: ForgettableRecord) =>
@@ -127,11 +128,14 @@ const make = Effect.fnUntraced(function*({ processing }: { readonly processing: 
       }))
     }
     if (counted.rows + pending.length + copies.length + counted.deliveries === 0) {
+      const forgettable = forgettableModels(models)
       return yield* new ForgettingRefused({
         reason: "unknown",
         message: `nothing is stored about ${record.model} with this id in ${record.integration}`,
         hint: all.length === 0
           ? "no stream has this integration: `rollcall integrations list` shows all of them"
+          : own === undefined && !forgettable.includes(record.model)
+          ? `the models are ${forgettable.join(", ")}`
           : "pass the id of the unified API, as events and `GET /v1/records` show it"
       })
     }

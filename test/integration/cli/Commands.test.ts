@@ -145,7 +145,8 @@ describe("a running process", () => {
     assert.notInclude(await records(), id)
     const wrong = await forget(`${integration}/ats.person/1`)
     assert.strictEqual(wrong.code, 1)
-    assert.match(wrong.stderr, /not the name of a record\n.*hris\.employee/)
+    assert.match(wrong.stderr, /nothing is stored about ats\.person[^]*the models are .*hris\.employee/)
+    assert.match((await forget("ats.candidate/1")).stderr, /not the name of a record\n.*<integration>\/<model>\/<id>/)
     for (const args of [["--list", "--allow"], ["--list", name], ["--allow", name, "--plan", "x"]]) {
       const { code, stderr } = await forget(...args)
       assert.strictEqual(code, 1)

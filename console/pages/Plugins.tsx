@@ -21,9 +21,7 @@ type Handler = PluginView["handlers"][number]
 const stateOf = (plugin: PluginView, { circuit_open, trigger }: Handler): readonly [Tone, string] => {
   if (!plugin.configured || trigger === null) return ["warn", "not configured"]
   if (!plugin.on) return ["warn", "off"]
-  return circuit_open === null
-    ? ["good", "on"]
-    : ["bad", `circuit open, ${plural(circuit_open.failures, "failure")} in a row`]
+  return circuit_open === null ? ["good", "on"] : ["bad", "circuit open"]
 }
 
 interface HandlerRow {
@@ -40,13 +38,13 @@ const State = ({ after, handler, plugin }: HandlerRow) => {
       <Badge tone={tone}>{text}</Badge>
       {circuit === null || !plugin.on ? null : (
         <p class="cause">
-          {Date.parse(circuit.until) > serverNow.value
+          After {plural(circuit.failures, "failure")} in a row, {Date.parse(circuit.until) > serverNow.value
             ? (
               <>
-                One delivery is tried at <At at={circuit.until} />
+                one delivery is tried at <At at={circuit.until} />
               </>
             )
-            : "The next delivery is tried at once"}. If it fails, the others wait and are not lost.{" "}
+            : "the next delivery is tried at once"}. If it fails, the others wait and are not lost.{" "}
           <TryNow circuit={{ plugin: plugin.plugin, handler: handler.handler }} after={after} />
         </p>
       )}

@@ -363,7 +363,7 @@ describe.skipIf(missing !== null)(
       await items("/v1/deadletters", 10)
       await show("/plugins/audience")
       await page.locator(".group", { hasText: "10 dead letters of audience (ats.tag.created)" }).waitFor()
-      await page.getByText(/^One delivery is tried at/).waitFor()
+      await page.getByText(/^After \d+ failures in a row, one delivery is tried at/).waitFor()
       const attempts = page.getByRole("region", { name: "Attempts, table" }).getByRole("row", {
         name: /ats\.tag\.created/
       })

@@ -26,6 +26,12 @@ const tones: Readonly<Record<HoldView["state"], Tone>> = {
   canceled: "plain"
 }
 
+const kinds: Readonly<Record<HoldView["kind"], string>> = {
+  deletes: "records that would be deleted",
+  restores: "records that would come back",
+  scope: "properties that would be lost or filled in many records"
+}
+
 const columns: ReadonlyArray<Column<HoldView>> = [
   { title: "Hold", kind: "name", cell: ({ id }) => <a href={`/holds/${id}`}>Hold {id}</a> },
   {
@@ -34,7 +40,7 @@ const columns: ReadonlyArray<Column<HoldView>> = [
   },
   { title: "State", cell: ({ state }) => <Badge tone={tones[state]}>{state}</Badge> },
   { title: "Changes", kind: "number", cell: ({ records }) => number(records) },
-  { title: "Kind", cell: ({ kind }) => kind },
+  { title: "Kind", cell: ({ kind }) => kinds[kind] },
   { title: "Opened", cell: ({ opened_at }) => <Since at={opened_at} suffix=" ago" /> }
 ]
 
@@ -112,12 +118,6 @@ const Approve = ({ hold, reload }: { readonly hold: HoldView; readonly reload: (
       </fieldset>
     </Command>
   )
-}
-
-const kinds: Readonly<Record<HoldView["kind"], string>> = {
-  deletes: "records that would be deleted",
-  restores: "records that would come back",
-  scope: "properties that would be lost or filled in many records"
 }
 
 /** Why a record counts as deleted. */
@@ -265,13 +265,30 @@ const Decision = ({ page: { decision, hold } }: { readonly page: HoldRecords }) 
 
 const Decide = ({ hold, reload }: { readonly hold: HoldView; readonly reload: () => unknown }) =>
   hold.state !== "open" && hold.state !== "rejected" ? null : (
-    <>
-      <p>
-        Rejecting is safe: nothing is published, the records stay as they were published, and the hold can still be
-        approved. They are held again only if the API shows them with different content. An approval publishes the
-        changes and cannot be undone, so it asks again. If the source was wrong and is repaired, do nothing: records
-        that look as before leave the hold.
-      </p>
+    <Section id="decide" title="What to do">
+      <ul>
+        {hold.state === "open"
+          ? (
+            <>
+              <li>
+                <strong>Do nothing</strong>{" "}
+                if the source is wrong and will be repaired: records that look as before leave the hold. Until then they
+                wait, however long{hold.kind === "scope" ? "" : ", unless the reason above says otherwise"}. All other
+                changes of the stream are published.
+              </li>
+              <li>
+                <strong>Reject</strong>{" "}
+                if the source is wrong and stays so: nothing is published, the records stay as they were published, and
+                the hold can still be approved. They are held again only if the API shows them with different content.
+              </li>
+            </>
+          )
+          : null}
+        <li>
+          <strong>Approve</strong>{" "}
+          if the changes are real: an approval publishes them and cannot be undone, so it asks again.
+        </li>
+      </ul>
       <div class="buttons">
         {hold.state === "open"
           ? (
@@ -287,7 +304,7 @@ const Decide = ({ hold, reload }: { readonly hold: HoldView; readonly reload: ()
           : null}
         <Approve hold={hold} reload={reload} />
       </div>
-    </>
+    </Section>
   )
 
 export const HoldPage = ({ parameters: [id = ""] }: { readonly parameters: ReadonlyArray<string> }) => {

@@ -96,7 +96,9 @@ const currentReason = (
   const what = `${size} of ${live} records ${kind === "deletes" ? "deleted" : "restored"}`
   if (state === "rejected") return what
   return waveHolds[kind] === null
-    ? `${what}: fewer than the limits now, so the next complete sweep publishes those that it finds again`
+    ? `${what}: fewer than the limits now, so the next complete sweep publishes each ${
+      kind === "deletes" ? "delete" : "restored record"
+    } that it still finds`
     : reason
 }
 

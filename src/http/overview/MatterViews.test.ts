@@ -100,6 +100,13 @@ describe("what needs attention", () => {
     )
   })
 
+  it("names the kind of a hold in words", () => {
+    assert.deepStrictEqual(titles({ holds: [hold, { ...hold, id: 4, kind: "scope" }] }), [
+      "12 changes of ats.tag held back: deletes",
+      "12 changes of ats.tag held back: lost or filled properties"
+    ])
+  })
+
   it("is a relay whose oldest event waits for a minute, but not one that is only a moment behind", () => {
     const relay = (seconds: number) => ({ waiting: 7, oldestAt: now - seconds * 1_000, now })
     assert.deepStrictEqual(titles({ relay: relay(59) }), [])

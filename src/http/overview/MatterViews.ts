@@ -141,6 +141,7 @@ const ofPlugin = (matter: PluginMatter): Shown | null => {
   }
 }
 
+const heldKinds = { deletes: "deletes", restores: "restores", scope: "lost or filled properties" } as const
 const problemTitles: Readonly<Record<string, string>> = {
   kafka: "Publishing to Kafka does not work",
   plugins: "Plugins do not run in a process"
@@ -205,7 +206,7 @@ const shownOf = (matter: Matter): Shown | null => {
     }
     case "hold": {
       const { hold } = matter
-      const title = `${count(hold.records, "change")} of ${hold.model} held back: ${hold.kind}`
+      const title = `${count(hold.records, "change")} of ${hold.model} held back: ${heldKinds[hold.kind]}`
       const there = { ...scopeOf([hold]), action: "Review", link: `/holds/${hold.id}` }
       return shown("hold", `hold/${hold.id}`, title, hold.reason, there)
     }

@@ -107,8 +107,8 @@ const ConnectionState = () => {
     : "Live"
   return (
     <div class="connection">
-      <span class={`dot ${isOld ? "warn" : "good"}`} aria-hidden="true" />
       <span>
+        <span class={`dot ${isOld ? "warn" : "good"}`} aria-hidden="true" />
         <span role="status">{text}</span>
         {isOld && state !== null ? `, as of ${since(state.as_of, serverNow.value)} ago` : null}
       </span>

@@ -136,7 +136,7 @@ const shootLost = async (browser: Browser, { url, whileDead }: Installation): Pr
   }
   await whileDead(async () => {
     for (const [index, page] of pages.entries()) {
-      await page.getByText("Not connected:").waitFor()
+      await page.getByText(/Not connected: .* check that the process runs/).waitFor()
       await shot(page, `lost-overview-${looks[index]?.width}-${looks[index]?.theme}`)
     }
   })

@@ -76,12 +76,6 @@ export class Process {
     }
   }
 
-  /** Lines that contain this text and were not returned yet. */
-  count(text: string): number {
-    if (this.#hasEnded) throw new Error(`the process ended; its last line: ${this.#lines.at(-1)?.text}`)
-    return this.#lines.filter((line) => line.text.includes(text)).length
-  }
-
   get cpuSeconds(): number {
     const stat = this.#proc("stat")
     const [user = "0", system = "0"] = stat.slice(stat.lastIndexOf(")") + 2).split(" ").slice(11, 13)

@@ -274,8 +274,12 @@ export const make = (
     awaitEnd: Effect.suspend(() => ended.awaitSome(maxClaimedPerHandler * queues.size)),
     /** Whether no delivery is queued or running. */
     isFree,
-    /** Whether every handler of events has claimed as much as it may: further deliveries could only wait in the store. */
+    /**
+     * Whether every handler of events has claimed as much as it may, and no other process could claim more: further deliveries could only
+     * wait in the store.
+     */
     isFull: () =>
+      ownsAll &&
       [...queues.values()].every(({ handler, inFlight }) =>
         handler.activation._tag === "Tick" || inFlight >= maxClaimedPerHandler
       ),

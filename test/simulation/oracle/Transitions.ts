@@ -9,8 +9,9 @@ export const expectedTransitions = (
   after: JsonObject
 ): ReadonlyArray<string> => {
   if (model === "hris.ability") {
-    const name = after["name"] ?? null
-    return name !== null && name !== (before?.["name"] ?? null) ? ["renamed"] : []
+    // a name may be an array, because an API may break its contract
+    const [from, to] = [before?.["name"] ?? null, after["name"] ?? null]
+    return to !== null && JSON.stringify(to) !== JSON.stringify(from) ? ["renamed"] : []
   }
   if (model !== "ats.application") return []
   const names: Array<string> = []

@@ -3,8 +3,8 @@
  *
  * Gotchas
  * - For each object literal with a getter, the engine makes a hidden class that refers to the getter. And it puts a function that is assigned to a
- *   property among the old objects. Both keep everything that they refer to until the next full garbage collection, so the code of an attempt has
- *   neither. `HttpClient.makeWith` assigns such a function.
+ *   property among the old objects. Both keep everything that they refer to until the next full garbage collection. `HttpClient.makeWith`
+ *   assigns such a function, so an attempt makes a client only if its handler uses it.
  */
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"

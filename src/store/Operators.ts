@@ -58,7 +58,7 @@ export interface AuditEntry extends OperatorAction {
 /** A record that an operator made Rollcall forget: its data is deleted, and no run stores it again until an operator allows it. */
 export interface ForgottenRecord {
   readonly integration: string
-  /** A name of `forgettableModels`. */
+  /** The name of any model, even of a list that the configuration no longer defines. */
   readonly model: string
   readonly id: string
   /** `erasing`: some of its data may be left. The erasure continues after a restart. */

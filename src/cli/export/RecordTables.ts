@@ -83,7 +83,7 @@ export const contentLayout = (): TableLayout => ({
 })
 
 /** The table of a model: `ats_application`. */
-export const tableNameOf = (model: Model): string => model.replaceAll(".", "_")
+const tableNameOf = (model: Model): string => model.replaceAll(".", "_")
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 const exportTable = "rollcall_export"

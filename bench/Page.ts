@@ -7,20 +7,16 @@ import { formatted, medianOf, per100k, table, type Value, valueOf } from "./Tabl
 
 const introduction = `# Benchmarks
 
-\`npm run bench\` measures what the service costs and writes this page. \`npm run bench -- --only first,unchanged --records 50000 --runs 3\`
-measures some sections; the others keep their results.
+What the service costs, compared with a *script* (\`bench/contenders/Script.ts\`) that an engineer writes in an afternoon: it compares each record
+with the JSON of the last time and sends the differences to Kafka. It loses changes, and does not notice most deletes.
 
-**Read the ratios**, and processor time rather than rates: on a shared machine, times vary by a factor of two between runs, processor time by a
-fifth. A section measures the service and its contenders in turn, with the same servers and load. Values are medians over the runs; a ratio is
-computed within each run. Processor time and peak memory are those of the whole process, from its start, without the servers of the API, Kafka
-and PostgreSQL, which share the cores.
+\`npm run bench\` measures all sections and writes this page; with \`-- --only first,unchanged --runs 3\`, it measures two of them again. Below each
+table are the arguments, the date and the commit of its measurement.
 
-The *script* (\`bench/contenders/Script.ts\`) is what an engineer writes in an afternoon: it compares each record with the JSON of the last time
-and sends the differences to Kafka. It loses changes, and does not notice most deletes.
+Read processor time and ratios rather than rates: on a shared machine, times vary by a factor of two between runs, processor time by a fifth.
+Values are medians over the runs. Processor time and peak memory are those of the whole process from its start, without the servers of the API,
+Kafka and PostgreSQL, which share the cores.
 `
-
-const sectionLink = ({ title }: Section): string =>
-  `[${title}](#${title.toLowerCase().replace(/[^a-z0-9 -]/g, "").replaceAll(" ", "-")})`
 
 interface MeasuredSection {
   readonly section: Section
@@ -28,7 +24,6 @@ interface MeasuredSection {
 }
 
 interface GoalResult {
-  readonly section: Section
   readonly goal: Goal
   readonly now: number
   readonly limit: number
@@ -40,16 +35,15 @@ const goalResults = (measured: ReadonlyArray<MeasuredSection>): ReadonlyArray<Go
     (section.goals ?? []).map((goal) => {
       const now = goal.value(result.runs)
       const limit = "atMost" in goal.goal ? goal.goal.atMost : goal.goal.atLeast
-      return { section, goal, now, limit, reached: "atMost" in goal.goal ? now <= limit : now >= limit }
+      return { goal, now, limit, reached: "atMost" in goal.goal ? now <= limit : now >= limit }
     })
   )
 
 const withUnit = ({ digits, unit }: Goal, value: number) =>
   Number.isNaN(value) ? "–" : `${formatted(value, digits)} ${unit}`.trim()
 
-const goalRow = ({ goal, limit, now, reached, section }: GoalResult) => [
-  `${goal.name} (${sectionLink(section)})`,
-  withUnit(goal, goal.before),
+const goalRow = ({ goal, limit, now, reached }: GoalResult) => [
+  goal.name,
   withUnit(goal, now),
   `${"atMost" in goal.goal ? "≤" : "≥"} ${withUnit(goal, limit)}`,
   Number.isNaN(now) ? "–" : reached ? "yes" : "no"
@@ -57,14 +51,15 @@ const goalRow = ({ goal, limit, now, reached, section }: GoalResult) => [
 
 const goalsText = (measured: ReadonlyArray<MeasuredSection>): string => {
   const results = goalResults(measured)
-  const explained = results.flatMap(({ goal: { name, shortfall }, now, reached }) =>
-    reached || Number.isNaN(now) || shortfall === undefined ? [] : [`- **${name}**: ${shortfall}`]
+  const reasons = new Set(
+    results.flatMap(({ goal: { shortfall }, now, reached }) =>
+      reached || Number.isNaN(now) || shortfall === undefined ? [] : [`- ${shortfall}`]
+    )
   )
   return [
     "## Goals",
-    table(["", "before", "now", "goal", "reached"], results.map(goalRow)),
-    "*Before*: the values with which the goals were set.",
-    ...(explained.length === 0 ? [] : [`Why goals are not reached:\n\n${explained.join("\n")}`])
+    table(["", "now", "goal", "reached"], results.map(goalRow)),
+    ...(reasons.size === 0 ? [] : [`Why goals are not reached:\n\n${[...reasons].join("\n")}`])
   ].join("\n\n") + "\n"
 }
 
@@ -75,27 +70,25 @@ const billText = (results: Results): string => {
   const share = medianOf(results["streams"]?.runs ?? [], valueOf("corePercent"))
   return [
     "## The bill",
-    `A vCPU costs about 0.04 $ an hour in a public cloud; \`h\` are hours of one. To read a million applications of 2.4 KB for the first time and
-publish them to Kafka takes ${hours("first", per100k("service"))} h, or ${
+    `A vCPU costs about 0.04 $ an hour in a public cloud. Applications of 2.4 KB take, in hours of one vCPU:
+
+- first read of a million, published to Kafka: ${hours("first", per100k("service"))} h, with their candidates ${
       hours("first", per100k("candidates"))
-    } h with their candidates. A sweep of a million unchanged ones takes ${
-      hours("unchanged", per100k("service"))
-    } h. 3,300 streams in which nothing changes, at one poll a minute, take ${
-      formatted(share, 0)
-    } % of a vCPU all the time. A request to the API may cost more: a sweep of
-a million records is 4,000 requests.`
+    } h
+- sweep of a million without changes: ${hours("unchanged", per100k("service"))} h
+- 3,300 streams without changes, one poll a minute: ${formatted(share, 0)} % of a vCPU all the time
+
+A request to the API may cost more: a sweep of a million records is 4,000 requests.`
   ].join("\n\n") + "\n"
 }
 
 const sectionText = (section: Section, result: Result): string => {
-  const { at, command, commit, load, machine, runs } = result
-  const times = `${runs.length} ${runs.length === 1 ? "run" : "runs"}`
+  const { at, command, commit, runs } = result
   return [
     `## ${section.title}`,
-    `\`${command}\``,
     section.table(runs),
     section.explanation.trim(),
-    `Measured at ${at}, commit ${commit}, ${times}, load average ${load[0]} to ${load[1]}, ${machine}.`
+    `\`${command.replace("npm run bench -- ", "")}\`, ${at.slice(0, 10)}, ${commit}`
   ].join("\n\n") + "\n"
 }
 
@@ -104,8 +97,10 @@ export const pageOf = (sections: ReadonlyArray<Section>, results: Results): stri
     const result = results[section.name]
     return result === undefined || section.table(result.runs) === "" ? [] : [{ section, result }]
   })
+  const machines = new Set(measured.map(({ result }) => result.machine))
   return [
     introduction,
+    `Measured on ${[...machines].join("; ")}.\n`,
     goalsText(measured),
     billText(results),
     ...measured.map(({ result, section }) => sectionText(section, result))

@@ -32,13 +32,11 @@ export interface Options {
 /** A value with a limit that it must not exceed, or must reach. */
 export interface Goal {
   readonly name: string
-  /** The value with which the goal was set. */
-  readonly before: number
   readonly goal: { readonly atMost: number } | { readonly atLeast: number }
   readonly unit: string
   readonly digits: number
   readonly value: (runs: ReadonlyArray<Run>) => number
-  /** Markdown, shown while the goal is not reached: the reason, and what would change it. */
+  /** Markdown, shown while the goal is not reached: the reason, as a sentence. Goals may share it. */
   readonly shortfall?: string
 }
 

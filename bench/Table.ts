@@ -15,10 +15,10 @@ export const quantile = (values: ReadonlyArray<number>, part: number): number =>
 export const named = (prefix: string, values: Run): Run =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [`${prefix}.${name}`, value]))
 
+const line = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |`
+
 export const table = (header: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
-  [header, header.map((_, i) => (i === 0 ? "---" : "---:")), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join(
-    "\n"
-  )
+  [line(header), `|---${"|---:".repeat(header.length - 1)}|`, ...rows.map(line)].join("\n")
 
 /** A value of one run; `NaN` if the run has no such value. */
 export type Value = (run: Run) => number
@@ -29,17 +29,14 @@ export const ratioOf = (value: Value, base: Value): Value => (run) => value(run)
 export const medianOf = (runs: ReadonlyArray<Run>, value: Value): number => median(runs.map(value))
 
 const digitsOf: Readonly<Record<string, number>> = { "×": 2, "%": 1, s: 1 }
-/** `before`: the value with which the goal was set. */
 export const goal = (
   name: string,
   value: Value,
-  before: number,
   limit: Goal["goal"],
   unit: string,
   shortfall?: string
 ): Goal => ({
   name,
-  before,
   goal: limit,
   unit,
   digits: digitsOf[unit] ?? 0,

@@ -3,7 +3,6 @@ import { runProgram } from "../Process.ts"
 import { type Options, repeat, type Run, type Section } from "../Section.ts"
 import {
   cpuColumn,
-  cpuRatioColumn,
   formatted,
   goal,
   medianOf,
@@ -23,31 +22,32 @@ const delays = (runs: ReadonlyArray<Run>, prefix: string): string =>
     formatted(medianOf(runs, valueOf(`${prefix}.p99`)))
   } ms`
 
+const steps = "Each delivery is created, claimed and settled in the store."
+
 export const deliveries: Section = {
   name: "deliveries",
   title: "Deliveries",
   measure,
   goals: [
-    goal("one handler, deliveries/s relative to reading the log", rateRatio("one", "read"), 0.14, { atLeast: 0.3 }, "×")
+    goal("one handler, deliveries/s / reading the log", rateRatio("one", "read"), { atLeast: 0.3 }, "×", steps)
   ],
   table: (runs) =>
     `${
       rowsTable(runs, "", {
-        read: "log and `JSON.parse`",
+        read: "reading the log",
         one: "one handler",
-        five: "five handlers",
-        batches: "one handler of batches of 100"
+        five: "five",
+        batches: "one, batches of 100"
       }, [
         rateColumn("deliveries"),
-        rateRatioColumn("read", "read"),
-        cpuColumn,
-        cpuRatioColumn("read", "read")
+        rateRatioColumn("read", "reading"),
+        cpuColumn
       ])
     }
 
-Delay of two plugins without others: ${delays(runs, "alone")}; beside a plugin that sleeps 30 s for each event: ${
+Delay of two plugins at 500 events/s: ${delays(runs, "alone")}; beside a plugin that sleeps 30 s for each event: ${
       delays(runs, "beside")
     }.`,
-  explanation: `
-Events of 2.2 KB go to empty handlers on a SQLite file, compared with reading the log and parsing its rows, without the start. The delays are measured at 500 events/s.`
+  explanation:
+    "Events of 2.2 KB go to empty handlers on a SQLite file, compared with reading the log and parsing its rows."
 }

@@ -56,6 +56,5 @@ export const events: Section = {
       cpuColumn,
       column("peak memory, MB", "peakMegabytes")
     ]),
-  explanation: `
-One client reads ${"`created`"} events of 3 KB page by page from a SQLite file, and does not parse them. The start of the process counts only in the memory.`
+  explanation: "One client reads `created` events of 3 KB from a SQLite file, page by page, and does not parse them."
 }

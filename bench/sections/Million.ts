@@ -3,7 +3,8 @@ import { costUntil, readWithoutKafka } from "../contenders/Contenders.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
 import type { Options, Run, Section } from "../Section.ts"
 import { Folder, Service, settingsFor } from "../Service.ts"
-import { column, cpuColumn, goal, named, rateColumn, rowsTable, valueOf } from "../Table.ts"
+import { column, goal, named, rateColumn, rowsTable, valueOf } from "../Table.ts"
+import { heap } from "./Reading.ts"
 
 /** A first read and a sweep without Kafka, each by a process of its own. */
 const readAndSweep = async (records: number): Promise<Run> => {
@@ -21,25 +22,25 @@ const measure = async ({ records = 1_000_000 }: Options) => ({
   million: { runs: [await readAndSweep(records)] }
 })
 
+const bytes = "Of the bytes of a record of 600 B, almost half are ids, hashes and indexes."
+
 export const million: Section = {
   name: "million",
   title: "A million records",
   measure,
   goals: [
-    goal("first read of 1,000,000 records of 600 B, CPU", valueOf("read.cpuSeconds"), 96.4, { atMost: 50 }, "s"),
-    goal("sweep of 1,000,000 records of 600 B, CPU", valueOf("sweep.cpuSeconds"), 29.2, { atMost: 20 }, "s"),
-    goal("bytes on disk for a record of 600 B", valueOf("read.bytesPerRecord"), 1105, { atMost: 900 }, "B"),
-    goal("peak memory of a first read, 1,000,000 records", valueOf("read.peakMegabytes"), 346, { atMost: 330 }, "MB")
+    goal("first read of a million, CPU", valueOf("read.cpuSeconds"), { atMost: 50 }, "s"),
+    goal("sweep of a million, CPU", valueOf("sweep.cpuSeconds"), { atMost: 20 }, "s"),
+    goal("bytes on disk per record of 600 B", valueOf("read.bytesPerRecord"), { atMost: 900 }, "B", bytes),
+    goal("first read of a million, peak memory", valueOf("read.peakMegabytes"), { atMost: 330 }, "MB", heap)
   ],
   table: (runs) =>
     rowsTable(runs, "", { read: "first read", sweep: "unchanged sweep" }, [
-      column("records", "records"),
       rateColumn("records"),
       column("CPU s", "cpuSeconds", 1),
-      cpuColumn,
       column("peak memory, MB", "peakMegabytes"),
-      column("bytes on disk per record", "bytesPerRecord")
+      column("bytes per record", "bytesPerRecord")
     ]),
-  explanation: `
-Applications of 600 B without Kafka, on a SQLite file; each row is a process of its own, and its start is included.`
+  explanation:
+    "Applications of 600 B without Kafka, on a SQLite file. Each row is a process of its own, from its start."
 }

@@ -84,20 +84,18 @@ export const takeover: Section = {
   measure,
   table: (runs) =>
     table(
-      ["", "times", "p50, ms", "p99, ms", "longest, ms"],
+      ["", "p50, ms", "p99, ms", "longest, ms"],
       [
-        ["all shards are owned again after `kill -9`", "kill.takeover"],
-        ["all shards are owned again after SIGTERM", "stop.takeover"],
-        ["shares are fair after the next process started, `kill -9`", "kill.balance"],
-        ["shares are fair after the next process started, SIGTERM", "stop.balance"]
+        ["`kill -9`: all shards owned", "kill.takeover"],
+        ["SIGTERM: all shards owned", "stop.takeover"],
+        ["`kill -9`: fair shares", "kill.balance"],
+        ["SIGTERM: fair shares", "stop.balance"]
       ].map(([title = "", value = ""]) => [
         title,
-        String(runs.length),
         ...[0.5, 0.99, 1].map((part) => formatted(millisOf(runs, part, valueOf(value))))
       ])
     ),
   explanation: `
-${processes} processes on one PostgreSQL database poll ${integrations} integrations every two seconds. One of them ends, the two others take its shards, and another
-process starts in its place. The time runs from the signal until each of the ${shardCount} shards has a living owner, looked at every ${lookEvery} ms. Shares are
-fair when no process has more than ${most} shards, an even share plus 20 %. The times include other work on the machine.`
+One of ${processes} processes on a PostgreSQL database ends, and another one starts in its place. Times run from the signal until each of the ${shardCount} shards has a
+living owner, and from the start of the new process until no process has more than ${most} shards. They include other work on the machine.`
 }

@@ -5,20 +5,48 @@
  * - Messages are shown to operators and stored in dead letters: they name the operation and the place, never personal data.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { type DurationInput, toDuration } from "../domain/DurationText.ts"
+import { type DurationInput, parseDuration } from "../domain/DurationText.ts"
+
+/** An error that the handler's code neither awaited nor caught. `message` names the place where it occurred, and contains no value. */
+export class Uncaught extends Error {
+  override readonly name = "Uncaught"
+}
+
+/** The properties of a failure; its message alone is enough. Plain JavaScript may give anything. */
+const withMessage = <P extends { readonly message: string }>(
+  name: string,
+  given: string | P
+): P | { message: string } => {
+  if (typeof given === "string") return { message: given }
+  if (typeof given?.message === "string") return given
+  throw new Uncaught(`Plugin.${name} needs a message: write new Plugin.${name}("chat.example answered 410")`)
+}
 
 /** The delivery is tried again with back-off, until its attempts are used up. */
 export class Transient extends Schema.TaggedError<Transient>()("Transient", {
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
-}) {}
+}) {
+  constructor(given: string | { readonly message: string; readonly cause?: unknown }, options?: Schema.MakeOptions) {
+    super(withMessage("Transient", given), options)
+  }
+}
 
 /** The delivery is tried again after `retryAfter`. This uses up none of its attempts. */
 export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", { retryAfter: Schema.Duration }) {
+  constructor(given: { readonly retryAfter: DurationInput }, options?: Schema.MakeOptions) {
+    const retryAfter = Option.getOrThrowWith(
+      parseDuration(given?.retryAfter),
+      () => new Uncaught(`Plugin.RateLimited needs a duration: write Plugin.RateLimited.after("30 seconds")`)
+    )
+    super({ retryAfter }, options)
+  }
+
   /** `RateLimited.after("30 seconds")` */
   static after(wait: DurationInput): RateLimited {
-    return new RateLimited({ retryAfter: toDuration(wait) })
+    return new RateLimited({ retryAfter: wait })
   }
 }
 
@@ -39,7 +67,18 @@ export class Blocked extends Schema.TaggedError<Blocked>()("Blocked", {
   refusal: Schema.NullOr(BlockReason).pipe(Schema.withConstructorDefault(Effect.succeed(null))),
   /** Set by the capabilities if the whole account accepts no requests. */
   account: Schema.NullOr(Schema.String).pipe(Schema.withConstructorDefault(Effect.succeed(null)))
-}) {}
+}) {
+  constructor(
+    given: string | {
+      readonly message: string
+      readonly refusal?: BlockReason | null
+      readonly account?: string | null
+    },
+    options?: Schema.MakeOptions
+  ) {
+    super(withMessage("Blocked", given), options)
+  }
+}
 
 /**
  * Why the API, or a check before it, rejected a request. A handler can match on it to do something else instead. A request that fails
@@ -73,7 +112,18 @@ export class Permanent extends Schema.TaggedError<Permanent>()("Permanent", {
   faults: Schema.Array(Schema.Struct({ path: Schema.String, rule: Schema.String, message: Schema.String })).pipe(
     Schema.withConstructorDefault(Effect.succeed([]))
   )
-}) {}
+}) {
+  constructor(
+    given: string | {
+      readonly message: string
+      readonly refusal?: Refusal | null
+      readonly faults?: ReadonlyArray<{ readonly path: string; readonly rule: string; readonly message: string }>
+    },
+    options?: Schema.MakeOptions
+  ) {
+    super(withMessage("Permanent", given), options)
+  }
+}
 
 export type HandlerError = Transient | RateLimited | Blocked | Permanent
 
@@ -89,8 +139,3 @@ export const asNotAwaited = (call: string, failure: HandlerError): HandlerError 
 
 export const isHandlerError = (error: unknown): error is HandlerError =>
   error instanceof Transient || error instanceof RateLimited || error instanceof Blocked || error instanceof Permanent
-
-/** An error that the handler's code neither awaited nor caught. `message` names the place where it occurred, and contains no value. */
-export class Uncaught extends Error {
-  override readonly name = "Uncaught"
-}

@@ -7,7 +7,7 @@ export default Plugin.make("my-plugin", { needs: { writes: ["addTag"] } }).on(
   {},
   Effect.fnUntraced(function*(event) {
     const candidate = event.after.candidate_id
-    if (candidate == null) return yield* new Plugin.Permanent({ message: "the application names no candidate" })
+    if (candidate == null) return yield* new Plugin.Permanent("the application names no candidate")
     const api = yield* Plugin.Api
     yield* api.addTag(candidate, { tag: { name: "hired" } })
   })

@@ -6,7 +6,7 @@ export default Plugin.make("my-plugin", { needs: { writes: ["addTag"] } }).on(
   {},
   async (event, { api }) => {
     const candidate = event.after.candidate_id
-    if (candidate == null) throw new Plugin.Permanent({ message: "the application names no candidate" })
+    if (candidate == null) throw new Plugin.Permanent("the application names no candidate")
     await api.addTag(candidate, { tag: { name: "hired" } })
   }
 )

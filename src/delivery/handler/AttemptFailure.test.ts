@@ -1,11 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
+import { Permanent } from "../../plugin/Failure.ts"
 import { failureOf } from "./AttemptFailure.ts"
 
 const email: string = "jane@example.com"
 const missing: any = undefined
 const job: any = { name: "Jane" }
+const withoutNew: any = Permanent
 
 const throwing = {
   get: () => {
@@ -38,6 +40,7 @@ describe("the message of a thrown error", () => {
       ["TypeError: Cannot read properties of undefined", () => missing.manager],
       ["TypeError: Cannot set properties of undefined", () => (missing.manager = job)],
       ["TypeError: Cannot convert undefined or null to object", () => Object.keys(missing)],
+      ["TypeError: Class constructor Permanent cannot be invoked without 'new'", () => withoutNew("no")],
       ["ReferenceError: applicant is not defined", () => new Function("return applicant")()]
     ] as const
   ) {

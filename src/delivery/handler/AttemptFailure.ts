@@ -24,7 +24,8 @@ export class TimedOut {
 const engineMessages = [
   /^(?:\(intermediate value\)|[\w$.?[\]])+ is not (?:a function|iterable|defined)\b/,
   /^Cannot (?:read|set) properties of (?:undefined|null)\b/,
-  /^Cannot convert undefined or null to object$/
+  /^Cannot convert undefined or null to object$/,
+  /^Class constructor (?:Transient|RateLimited|Blocked|Permanent) cannot be invoked without 'new'$/
 ]
 
 /** True if a function of the engine threw the error, because its message then quotes the value of an argument: `Object.groupBy(rows, name)`. */

@@ -6,7 +6,7 @@
  * 2. No failure and no log line contains an answer to the form   (I11)
  *
  * Gotchas
- * - No polled model contains employees. If a creation was interrupted, only a person can find out whether it took effect.
+ * - An employee is recognized by the id in the response. If a creation was interrupted, only a person can find out whether it took effect.
  */
 import * as Plugin from "#plugin"
 import * as ByteSize from "effect/ByteSize"

@@ -48,6 +48,7 @@ const modelsShowingWrites: ReadonlySet<Model> = new Set([
   "ats.application",
   "ats.candidate",
   "ats.tag",
+  "hris.employee",
   "hris.staffing_entity",
   "assessment.package"
 ])

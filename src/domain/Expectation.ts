@@ -99,6 +99,8 @@ const pointer = (...names: ReadonlyArray<string>): Pointer =>
 export const keyOf = (id: string): string => `id:${id}`
 /** Key that every record of a model has. */
 export const anyRecord = "any"
+/** Key that no record has, for a record that is recognized only when its id is known. */
+const noRecord = "none"
 /** The record id in a key of one record, and the candidate id in a key of a candidate's records; null for other keys. */
 export const recordIdIn = (key: string): string | null => key.startsWith("id:") ? key.slice(3) : null
 export const candidateIdIn = (key: string): string | null => key.startsWith("candidate:") ? key.slice(10) : null
@@ -195,7 +197,8 @@ const expectationBuilders: ExpectationBuilders = {
   },
   addResultLink: nothing,
   addCandidateAttachment: nothing,
-  createEmployee: nothing,
+  // recognized by the id in the response alone, because the form of each system asks for other values
+  createEmployee: () => [expectation("hris.employee", noRecord, noRecord, { kind: "created", values: {} })],
   uploadDocument: nothing,
   rateSkill: nothing,
   deactivateCourse: nothing
@@ -213,6 +216,10 @@ export const createdIds = <W extends WriteName>(
   write: W,
   data: WriteData<W>
 ): Readonly<Partial<Record<Model, string>>> => {
+  if (write === "createEmployee") {
+    const employee = storableId((data as WriteData<"createEmployee">).id)
+    return employee === null ? {} : { "hris.employee": employee }
+  }
   if (write !== "createApplication") return {}
   const { candidate, candidate_id, id } = data as WriteData<"createApplication">
   const [application, person] = [storableId(id), storableId(candidate?.id ?? candidate_id)]

@@ -5,11 +5,11 @@ import type { OpenExpectation } from "../../domain/Expectation.ts"
 import { Api } from "../../plugin/Capabilities.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
 
-/** The open expectations of the application stream. */
-const expected = Effect.fnUntraced(function*(rig: Rig.Rig) {
+/** The open expectations of a stream. */
+const expected = Effect.fnUntraced(function*(rig: Rig.Rig, stream = Rig.applications) {
   const owner = yield* rig.store.takeOwnership("capture")
   const keys = ["candidate:c", "job:j", "id:new"]
-  return yield* rig.store.transact(owner, Rig.applications, (tx) => tx.openExpectations(keys))
+  return yield* rig.store.transact(owner, stream, (tx) => tx.openExpectations(keys))
 }, Effect.orDie)
 
 const describeExpectation = ({ depth, key, name, plugin }: OpenExpectation) => `${plugin} ${name} ${key} ${depth}`
@@ -76,6 +76,25 @@ describe("echo of the engine's writes", () => {
       yield* rig.hire("a")
       yield* rig.quiet(delivery)
       assert.deepStrictEqual((yield* expected(rig)).map(describeExpectation), ["referrer createApplication id:new 1"])
+    }))
+
+  it.effect("the id in the response identifies a created employee, if the integration has a list of employees", () =>
+    Effect.gen(function*() {
+      const rig = yield* Rig.make
+      rig.script.answer = () => Effect.succeed({ id: "new", remote_id: null })
+      const plugin = Plugin.make("welcome", { needs: { writes: ["createEmployee"] } }).on(
+        "ats.application.hired",
+        {},
+        () => Effect.flatMap(Api, (api) => api.createEmployee({ properties: {} }))
+      )
+      const employees = { ...Rig.applications, model: "hris.employee" } as const
+      yield* rig.append("e", { model: employees.model })
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.hire("a")
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual((yield* expected(rig, employees)).map(describeExpectation), [
+        "welcome createEmployee id:new 1"
+      ])
     }))
 
   it.effect("an author skips events that only it caused, but gets mixed ones; other plugins get both (L1, E1)", () =>

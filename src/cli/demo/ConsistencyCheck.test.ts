@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
+import { builtInModels } from "../../domain/BuiltInModels.ts"
+import { defineList, withLists } from "../../domain/DefinedList.ts"
 import type { FeedEvent } from "../client/ApiClient.ts"
-import { findDifferences, Fold } from "./ConsistencyCheck.ts"
+import { findDifferences, Fold, sizeOf, truthOf } from "./ConsistencyCheck.ts"
 
 const event = (
   version: number,
@@ -99,6 +101,20 @@ describe("Fold", () => {
     assert.deepStrictEqual(fold.violations.map(({ why }) => why), [
       "expected version 2, got version 3",
       `got "created" for a record that already exists`
+    ])
+  })
+
+  it("the events must also reproduce the records of a defined list", () => {
+    const world = {
+      integrations: [{ id: "workday:acme" }],
+      truth: (_: string, model: string) =>
+        new Map<string, unknown>(model === "hris.employee" ? [["1", { id: "1" }]] : []),
+      mutations: {}
+    }
+    const models = withLists([defineList("hris.employee", { path: "/hris/employees" })])
+    assert.strictEqual(sizeOf(truthOf(world, builtInModels)), 0)
+    assert.deepStrictEqual(findDifferences(new Map(), truthOf(world, models), () => false), [
+      { stream: "workday:acme/hris.employee", id: "1", why: "exists in the world, but no event reports it" }
     ])
   })
 })

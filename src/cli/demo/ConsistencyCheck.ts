@@ -6,9 +6,8 @@
  * - The comparison covers only the promises of events: `changed_at` and `remote_updated_at` alone are not a change,
  *   `remote_data` is set to null, and the order of arrays is ignored except in `ordered_options`.
  */
-import { builtInModels } from "../../domain/BuiltInModels.ts"
 import { isObject, type JsonObject } from "../../domain/Canonical.ts"
-import { type Model, streamName } from "../../domain/Model.ts"
+import { type Model, type Models, streamName } from "../../domain/Model.ts"
 import type { FeedEvent } from "../client/ApiClient.ts"
 
 /** Content by stream name (`<integration>/<model>`) and record id. */
@@ -132,9 +131,9 @@ const findDerivedRecords = (
 }
 
 /** Each derived stream with its source stream and its current records. */
-const derivedStreams = (world: DemoWorld) =>
+const derivedStreams = (world: DemoWorld, models: Models) =>
   world.integrations.flatMap(({ id: integration }) =>
-    builtInModels.derived.map(({ from, model, property }) => ({
+    models.derived.map(({ from, model, property }) => ({
       stream: streamName({ integration, model }),
       source: streamName({ integration, model: from }),
       records: findDerivedRecords(world.truth(integration, from), property)
@@ -142,11 +141,11 @@ const derivedStreams = (world: DemoWorld) =>
   )
 
 /** The records that the events must reproduce: those that are read, and the derived ones. */
-export const truthOf = (world: DemoWorld): Records => {
+export const truthOf = (world: DemoWorld, models: Models): Records => {
   const read = world.integrations.flatMap(({ id: integration }) =>
-    builtInModels.read.map((model) => [streamName({ integration, model }), world.truth(integration, model)] as const)
+    models.read.map((model) => [streamName({ integration, model }), world.truth(integration, model)] as const)
   )
-  const derived = derivedStreams(world).map(({ records, stream }) => {
+  const derived = derivedStreams(world, models).map(({ records, stream }) => {
     const live = [...records].filter(([, { content }]) => typeof content["remote_deleted_at"] !== "string")
     return [stream, new Map(live.map(([id, { content }]) => [id, content]))] as const
   })
@@ -157,9 +156,14 @@ export const truthOf = (world: DemoWorld): Records => {
  * Derived records that the check cannot judge: their source record has a pending change, or no source record
  * contains them now. A record that no source record contains stays published (N6).
  */
-export const findUndecided = (world: DemoWorld, folded: Records, pending: ReadonlySet<string>): ReadonlySet<string> =>
+export const findUndecided = (
+  world: DemoWorld,
+  models: Models,
+  folded: Records,
+  pending: ReadonlySet<string>
+): ReadonlySet<string> =>
   new Set(
-    derivedStreams(world).flatMap(({ records, source, stream }) => {
+    derivedStreams(world, models).flatMap(({ records, source, stream }) => {
       const waiting = [...records].flatMap(([id, { parents }]) =>
         parents.some((parent) => pending.has(`${source}/${parent}`)) ? [id] : []
       )

@@ -14,7 +14,7 @@ import * as Stream from "effect/Stream"
 import { Capture } from "../../capture/schedule/Capture.ts"
 import { isReadable } from "../../capture/StreamLifecycle.ts"
 import { PluginAdmin } from "../../delivery/admin/PluginAdmin.ts"
-import { builtInModels } from "../../domain/BuiltInModels.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { streamName } from "../../domain/Model.ts"
 import type { StreamView } from "../../http/contract/StreamApi.ts"
 import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
@@ -47,6 +47,7 @@ export const printIntroduction = (seed: number) =>
   print(
     `${paint("bold", "Rollcall demo: reads a simulated HR world over HTTP and turns its changes into events.")}\n` +
       `Seed ${seed}. Two plugins react to the events: welcome-new-hire and stage-tags (→ marks their writes).\n` +
+      `Their writes come back as events, which name the plugin. Employees are a list that the demo defines.\n` +
       `Ctrl-C ends the demo with a check of every record.`
   )
 
@@ -60,7 +61,7 @@ const readOf = (streams: ReadonlyArray<StreamView>, truth: Records): number =>
 
 /** Shows progress until every stream is live: a moving bar on a terminal, otherwise a line every two seconds. */
 const watchBackfill = Effect.fnUntraced(function*({ client, sandbox }: DemoOptions) {
-  const truth = truthOf(sandbox.world)
+  const truth = truthOf(sandbox.world, yield* CurrentModels)
   const total = sizeOf(truth)
   const startedAt = yield* Clock.currentTimeMillis
   const moving = process.stdout.isTTY
@@ -106,7 +107,7 @@ const pollAndSweepAll = Effect.gen(function*() {
   const capture = yield* Capture
   const store = yield* Store
   yield* Effect.forEach(
-    (yield* store.streams).filter(isReadable(builtInModels)),
+    (yield* store.streams).filter(isReadable(yield* CurrentModels)),
     (stream) =>
       Effect.all([
         stream.watermark === null ? capture.sweep(stream) : Effect.void,
@@ -146,22 +147,26 @@ const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
 
 const check = Effect.fnUntraced(function*({ client, sandbox: { world } }: DemoOptions) {
   const store = yield* Store
+  const models = yield* CurrentModels
   const fold = new Fold()
   const events = { created: 0, updated: 0, deleted: 0 }
   const lags: Array<number> = []
+  const echoes: Array<{ readonly plugin: string; readonly name: string }> = []
   yield* Stream.runForEach(client.allEvents, (event) =>
     Effect.sync(() => {
       fold.add(event)
       events[event.data.kind] += 1
+      const { cause, model } = event.data
+      if (cause != null) echoes.push({ plugin: cause.plugin, name: model })
       const lag = lagOf(event.data)
       if (lag !== null) lags.push(lag)
     }))
   const rows = yield* store.pendingRows({ limit: 1_000_000 })
   const pending = new Set(rows.map((row) => `${streamName(row)}/${row.id}`))
-  const truth = truthOf(world)
+  const truth = truthOf(world, models)
   const { mutations } = world
   const missing = Object.keys(mutations).filter((kind) => mutations[kind] === 0)
-  const excluded = new Set([...pending, ...findUndecided(world, fold.records, pending)])
+  const excluded = new Set([...pending, ...findUndecided(world, models, fold.records, pending)])
   const differences = [
     ...fold.violations,
     ...findDifferences(fold.records, truth, (stream, id) => excluded.has(`${stream}/${id}`))
@@ -169,6 +174,7 @@ const check = Effect.fnUntraced(function*({ client, sandbox: { world } }: DemoOp
   lags.sort((a, b) => a - b)
   return {
     events,
+    echoes: countsOf(echoes),
     detection_seconds: lags.length === 0 ? null : { p50: quantile(lags, 0.5), p95: quantile(lags, 0.95) },
     mutations,
     check: {
@@ -198,7 +204,7 @@ export const run = Effect.fn("Demo.run")(function*(options: DemoOptions) {
     seed: options.seed,
     seconds: ((yield* Clock.currentTimeMillis) - startedAt) / 1000,
     records_read: yield* recordsRead,
-    plugins: countsOf(options.writes),
+    plugins: countsOf(options.writes.map(({ plugin, request }) => ({ plugin, name: request.write }))),
     ...(yield* check(options))
   }
   yield* print(options.json ? JSON.stringify(summary) : summaryText(summary))

@@ -5,7 +5,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { HttpClient } from "effect/http/HttpClient"
 import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import { parseShortDuration } from "../../config/ConfigValue.ts"
+import { defineList } from "../../domain/DefinedList.ts"
 import * as Server from "../../http/Server.ts"
 import * as OutgoingHttp from "../../network/OutgoingHttp.ts"
 import type { Plugin } from "../../plugin/Plugin.ts"
@@ -18,6 +20,12 @@ import { awaitShutdownSignal, withTerminalErrors } from "../terminal/Process.ts"
 
 /** Records per integration and speed of the simulated world. */
 const demoWorld = { records: 1500, speed: 60 }
+
+/** A list beyond the specification: the employees that welcome-new-hire creates come back as its events. */
+const employees = defineList("hris.employee", {
+  path: "/hris/employees",
+  schema: Schema.Struct({ first_name: Schema.String, last_name: Schema.String, work_email: Schema.String })
+})
 
 /** Loads a bundled plugin by its public import name. */
 const loadBundledPlugin = (name: string): Effect.Effect<Plugin<unknown>> =>
@@ -76,6 +84,7 @@ export const demo = Command.make("demo", {
       sandbox,
       interval: "2 seconds",
       plugins: yield* demoPlugins(sandbox),
+      lists: [employees],
       file: "the demo",
       record: (write) => writes.push(write)
     })

@@ -23,7 +23,7 @@ type Person = Set<string>
 
 const name = { first_name: "Maya", last_name: "Lindholm" }
 export const introduction =
-  `Follow ${name.first_name} ${name.last_name}: an applicant, interviewed, hired, and an employee.`
+  `Follow ${name.first_name} ${name.last_name}: an applicant, interviewed, hired, and then an employee, created by a plugin.`
 
 const between = "3 seconds"
 
@@ -99,7 +99,7 @@ export const show = Effect.fnUntraced(function*(
   writes: ReadonlyArray<PluginWrite>
 ) {
   const person: Person = new Set()
-  /** The plugin's write that creates the employee has no id of a record, but this part of an address. */
+  /** The employee has none of these ids, and neither has the write that creates it, but both have this part of an address. */
   let address = "none yet"
   const received: Array<{ readonly at: number; readonly event: FeedEvent }> = []
   let printed = 0
@@ -120,8 +120,9 @@ export const show = Effect.fnUntraced(function*(
     const events = received.splice(0, received.filter(isEarlier).length)
     const sent = writes.slice(shownWrites).filter(isEarlier)
     shownWrites += sent.length
-    const ofEvents = Map.groupBy(events, ({ event }) => isAbout(person)(event.data))
-    const ofWrites = Map.groupBy(sent, ({ request }) => isAbout(new Set([...person, address]))(request))
+    const isOwn = isAbout(new Set([...person, address]))
+    const ofEvents = Map.groupBy(events, ({ event }) => isOwn(event.data))
+    const ofWrites = Map.groupBy(sent, ({ request }) => isOwn(request))
     const own = [
       ...(ofEvents.get(true) ?? []).map(({ at, event }) => ({ at, line: eventLine(event.data, at) })),
       ...(ofWrites.get(true) ?? []).map((write) => ({ at: write.at, line: writeLine(write) }))

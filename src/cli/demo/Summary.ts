@@ -1,8 +1,11 @@
 /** The summary at the end of the demo, as text or as JSON. Pure. */
+import * as Arr from "effect/Array"
+import * as Record from "effect/Record"
 import { paint } from "../../telemetry/TerminalText.ts"
-import type { PluginWrite } from "../terminal/EventLines.ts"
 import { formatCount, formatPlural } from "../terminal/Tables.ts"
 import type { Difference } from "./ConsistencyCheck.ts"
+
+export type PluginCounts = Readonly<Record<string, Readonly<Record<string, number>>>>
 
 export interface Summary {
   readonly seed: number
@@ -13,7 +16,9 @@ export interface Summary {
   readonly detection_seconds: { readonly p50: number; readonly p95: number } | null
   readonly mutations: Readonly<Record<string, number>>
   /** Number of writes by plugin and name of the write. */
-  readonly plugins: Readonly<Record<string, Readonly<Record<string, number>>>>
+  readonly plugins: PluginCounts
+  /** Number of events that plugins' writes caused, by plugin and model. */
+  readonly echoes: PluginCounts
   readonly check: {
     readonly passed: boolean
     /** Number of compared records of the world. */
@@ -27,34 +32,35 @@ export interface Summary {
   }
 }
 
-/** Number of writes by plugin and name of the write. */
-export const countsOf = (writes: ReadonlyArray<PluginWrite>): Summary["plugins"] =>
-  Object.fromEntries(
-    [...Map.groupBy(writes, ({ plugin }) => plugin)].map(([plugin, own]) => [
-      plugin,
-      Object.fromEntries(
-        [...Map.groupBy(own, ({ request }) => request.write)].map(([write, equal]) => [write, equal.length])
-      )
-    ])
+/** Counts by plugin and name. */
+export const countsOf = (
+  items: ReadonlyArray<{ readonly plugin: string; readonly name: string }>
+): PluginCounts =>
+  Record.map(
+    Arr.groupBy(items, ({ plugin }) => plugin),
+    (own) => Record.map(Arr.groupBy(own, ({ name }) => name), ({ length }) => length)
   )
 
-/** Events, writes and the check, a line each; further lines if the check failed. */
+const countsText = (counts: PluginCounts): string =>
+  Object.entries(counts).map(([plugin, own]) =>
+    `${plugin} ${Object.entries(own).map(([name, count]) => `${name} ${formatCount(count)}`).join(", ")}`
+  ).join("; ") || "none"
+
+/** Events, writes, their echoes and the check, a line each; further lines if the check failed. */
 export const summaryText = (
-  { check, detection_seconds: lag, events, plugins, records_read, seconds }: Summary
+  { check, detection_seconds: lag, echoes, events, plugins, records_read, seconds }: Summary
 ): string => {
   const published = Object.entries(events).map(([kind, count]) => `${formatCount(count)} ${kind}`).join(", ")
   const found = lag === null
     ? ""
     : `; half of the changes were found within ${lag.p50.toFixed(1)} s, 95 % within ${lag.p95.toFixed(1)} s`
-  const written = Object.entries(plugins).map(([plugin, writes]) =>
-    `${plugin} ${Object.entries(writes).map(([write, count]) => `${write} ${formatCount(count)}`).join(", ")}`
-  )
   const left = check.pending === 0 ? "" : `; left out: ${formatPlural(check.pending, "record")} not yet confirmed`
   return [
     "",
     paint("bold", `In ${seconds.toFixed(0)} s ${formatCount(records_read)} records were read.`),
     `  events   ${published}${found}`,
-    `  writes   ${written.join("; ") || "none"}`,
+    `  writes   ${countsText(plugins)}`,
+    `  echoes   ${countsText(echoes)}`,
     check.passed
       ? paint(
         "green",

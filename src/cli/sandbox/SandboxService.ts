@@ -10,6 +10,7 @@ import { pipelineLayer, resolveConfig, serverLayer, serviceLayer } from "../../a
 import * as Config from "../../config/Config.ts"
 import { loadEnvironment } from "../../config/RawConfig.ts"
 import { CurrentModels } from "../../domain/BuiltInModels.ts"
+import type { AnyList } from "../../domain/DefinedList.ts"
 import type { Plugin } from "../../plugin/Plugin.ts"
 import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
 import { Source } from "../../source/Source.ts"
@@ -20,6 +21,8 @@ export interface SandboxService {
   /** Time between polls, such as `2 seconds`. */
   readonly interval: string
   readonly plugins: ReadonlyArray<Plugin<unknown>>
+  /** Lists that no plugin handles. */
+  readonly lists?: ReadonlyArray<AnyList>
   /** The file of the plugins, which faults name. */
   readonly file: string
   /** Gets every write of a plugin as soon as it has a result. */
@@ -80,8 +83,9 @@ export const prepare = Effect.fnUntraced(function*(service: SandboxService) {
     ConfigProvider.ConfigProvider,
     environmentOf(service, directory)
   )
-  const { file, plugins } = service
-  const lists = [...new Map(plugins.flatMap((plugin) => plugin.lists).map((list) => [list.model, list])).values()]
+  const { file, lists: others = [], plugins } = service
+  const handled = plugins.flatMap((plugin) => plugin.lists)
+  const lists = [...new Map([...others, ...handled].map((list) => [list.model, list])).values()]
   const input = { ...environment, file: { name: file, value: { lists, plugins } } }
   const settings = yield* Effect.fromResult(Config.check(input))
   const run = <A, E, R>(use: Effect.Effect<A, E, R>) =>

@@ -23,6 +23,11 @@ const event = (part: Partial<EventView>): EventView => ({
 const shown = (part: Partial<EventView>) => stripVTControlCharacters(eventLine(event(part))).split(/ {2,}/).slice(1)
 
 describe("Screen", () => {
+  it("an event that a plugin caused names the plugin", () => {
+    const cause = { plugin: "stage-tags", delivery: "1", depth: 1, paths: [""] }
+    assert.deepStrictEqual(shown({ kind: "created", cause }).slice(2), ["created", "v3", "+1.2 s", "by stage-tags"])
+  })
+
   it("a move between stages shows their names, the version and the delay", () => {
     const stage = (id: string, name: string) => ({
       current_stage: { id, name },

@@ -10,7 +10,9 @@ import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
 import { formatPlural } from "./Tables.ts"
 
 /** The properties of an event of the HTTP API that the terminal output uses. */
-export type EventView = Omit<EventData, "integration" | "generation" | "remote_id" | "cause" | "stub" | "log">
+export type EventView =
+  & Omit<EventData, "integration" | "generation" | "remote_id" | "cause" | "stub" | "log">
+  & Partial<Pick<EventData, "cause">>
 
 /** A write of a plugin that took effect. */
 export interface PluginWrite {
@@ -126,7 +128,8 @@ export const eventLine = (event: EventView, at: string | number = event.detected
   const lag = lagOf(event)
   return line(event, at, recordTitle(event.after ?? event.before, event.id), [
     `v${event.version}`,
-    ...(lag === null ? [] : [`+${lag.toFixed(1)} s`])
+    ...(lag === null ? [] : [`+${lag.toFixed(1)} s`]),
+    ...(event.cause == null ? [] : [`by ${event.cause.plugin}`])
   ])
 }
 

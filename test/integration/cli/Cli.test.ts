@@ -254,10 +254,12 @@ describe("demo", () => {
       await demo.says(/ Maya L\. +created .*\n\nThe event of the candidate, whole:\n\{\n {2}"specversion"/)
       await demo.says(/ hired \(PENDING → HIRED\)/)
       await demo.says(/→ welcome-new-hire +createEmployee +maya\./)
+      await demo.says(/ hris\.employee +Maya L\. +created .* by welcome-new-hire/)
       const { code, stdout } = await demo.stop("SIGINT")
       assert.strictEqual(code, 0, stdout)
       assert.match(stdout, /check +passed: the events reproduce all [\d,]{5,} records/)
       assert.match(stdout, /events .* [1-9][\d,]* updated/)
+      assert.match(stdout, /echoes .*welcome-new-hire hris\.employee [1-9]/)
       // on a slow machine the absence is confirmed before the end, and the record is deleted
       assert.match(
         stdout,

@@ -45,8 +45,7 @@ const withUnit = ({ digits, unit }: Goal, value: number) =>
 const goalRow = ({ goal, limit, now, reached }: GoalResult) => [
   goal.name,
   withUnit(goal, now),
-  `${"atMost" in goal.goal ? "≤" : "≥"} ${withUnit(goal, limit)}`,
-  Number.isNaN(now) ? "–" : reached ? "yes" : "no"
+  `${"atMost" in goal.goal ? "≤" : "≥"} ${withUnit(goal, limit)}${reached ? " ✓" : ""}`
 ]
 
 const goalsText = (measured: ReadonlyArray<MeasuredSection>): string => {
@@ -58,8 +57,8 @@ const goalsText = (measured: ReadonlyArray<MeasuredSection>): string => {
   )
   return [
     "## Goals",
-    table(["", "now", "goal", "reached"], results.map(goalRow)),
-    ...(reasons.size === 0 ? [] : [`Why goals are not reached:\n\n${[...reasons].join("\n")}`])
+    table(["", "now", "goal (✓: reached)"], results.map(goalRow)),
+    ...(reasons.size === 0 ? [] : [`Why the others are not:\n\n${[...reasons].join("\n")}`])
   ].join("\n\n") + "\n"
 }
 

@@ -21,8 +21,8 @@ export const latency: Section = {
   title: "From a change to Kafka",
   measure,
   table: (runs) => {
-    const names = ["changes", "replaced", "p50", "p90", "p99", "max"]
-    return table(["", ...names.map((name) => /^[pm]/.test(name) ? `${name}, ms` : name)], [
+    const names = ["p50", "p90", "p99", "max"]
+    return table(["ms", ...names], [
       [`${rate} changes/s`, ...names.map((name) => formatted(medianOf(runs, valueOf(name))))]
     ])
   },

@@ -84,7 +84,7 @@ export const takeover: Section = {
   measure,
   table: (runs) =>
     table(
-      ["", "p50, ms", "p99, ms", "longest, ms"],
+      ["ms", "p50", "p99", "max"],
       [
         ["`kill -9`: all shards owned", "kill.takeover"],
         ["SIGTERM: all shards owned", "stop.takeover"],

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { stateOf } from "../../test/conformance/StoreSamples.ts"
 import { listsOnly } from "../../test/support/source/Doubles.ts"
 import * as MemoryStore from "../../test/support/store/MemoryStore.ts"
@@ -7,6 +8,7 @@ import * as Redactor from "../capture/rewrite/Redactor.ts"
 import { takeStreams } from "../capture/Stream.ts"
 import type { Settings } from "../config/Config.ts"
 import { builtInModels } from "../domain/BuiltInModels.ts"
+import { defineList, withLists } from "../domain/DefinedList.ts"
 import { type Model, streamName } from "../domain/Model.ts"
 import { appliedRules } from "../domain/Redaction.ts"
 import { Source, SourceError, Transient } from "../source/Source.ts"
@@ -49,4 +51,24 @@ describe("a store that a later version has used", () => {
       )
       assert.deepStrictEqual(begun.map(({ stream }) => stream.model), ["hris.skill"])
     }).pipe(Effect.provide(MemoryStore.layer())))
+})
+
+describe("redaction rules of applications", () => {
+  it("below /candidate apply to candidates, whether these are derived or a list", () => {
+    const list = withLists([defineList("ats.candidate", { path: "/ats/candidates" })])
+    const models = {
+      "ats.application": { remoteData: "drop", redact: { "/candidate/last_name": "drop" } },
+      "ats.candidate": { remoteData: "drop", redact: { "/first_name": "hash" } }
+    } as const
+    for (const known of [builtInModels, list]) {
+      const processing = processingByStream({ known, models, redactKey: Redacted.make("key") })({
+        model: "ats.candidate"
+      })
+      assert.deepStrictEqual(processing?.applied.redact, { "/first_name": "hash", "/last_name": "drop" })
+      assert.deepStrictEqual(
+        processing?.reapply({ id: "c", first_name: null, last_name: "Lovelace" }, appliedRules(false, {})),
+        { id: "c", first_name: null }
+      )
+    }
+  })
 })

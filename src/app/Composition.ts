@@ -25,9 +25,11 @@ import { type RawConfig } from "../config/RawConfig.ts"
 import type { StoreLocation } from "../config/StoreSettings.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
 import { endRunningDeliveries } from "../delivery/engine/WithoutPlugins.ts"
+import { builtInModels } from "../domain/BuiltInModels.ts"
 import type { EncryptionKey } from "../domain/EncryptionKey.ts"
 import { isModel, type Model, type StreamKey } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
+import { rulesBelow } from "../domain/Redaction.ts"
 import { Calls } from "../fleet/Calls.ts"
 import { KeyWatch } from "../fleet/KeyWatch.ts"
 import { Membership } from "../fleet/Membership.ts"
@@ -87,10 +89,15 @@ type ProcessingSettings = Pick<Config.Settings, "known" | "models" | "redactKey"
 const processingByModel =
   ({ known, models, redactKey }: ProcessingSettings) => (model: Model): Processing.Processing => {
     const settingsOf = (model: Model) => models[model] ?? { remoteData: "drop", redact: {} }
-    const source = known.derivedOf(model)?.from
+    const { remoteData, redact } = settingsOf(model)
+    const derived = builtInModels.derivedOf(model)
+    const source = derived === undefined ? undefined : settingsOf(derived.from)
+    // a list in place of the derivation must not show what the rules of the source hide in its records
+    const copied = derived === undefined || source === undefined ? {} : rulesBelow(source.redact, derived.property)
     return Processing.make(model, {
-      ...settingsOf(model),
-      ...source === undefined ? {} : { source: settingsOf(source) },
+      remoteData,
+      redact: { ...copied, ...redact },
+      ...source === undefined ? {} : { source },
       key: redactKey === null ? "" : Redacted.value(redactKey)
     }, known)
   }

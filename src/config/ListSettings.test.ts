@@ -48,6 +48,21 @@ describe("a list in the configuration", () => {
       assert.strictEqual(known.listOf("hris.employee")?.path, "/hris/employees")
     }))
 
+  it.effect("may replace the derivation of candidates, with the structure that these have", () =>
+    Effect.gen(function*() {
+      const { integrations, known } = yield* settingsOf({
+        ROLLCALL_LISTS: "ats.candidate=/ats/candidates",
+        ROLLCALL_INTEGRATIONS: "greenhouse:acme",
+        ROLLCALL_MODELS: "ats.candidate"
+      })
+      assert.deepStrictEqual(integrations[0]!.models, ["ats.candidate"])
+      assert.deepStrictEqual([known.names, known.derived], [builtInModels.names, []])
+      const { nested, path, schema, unordered } = known.listOf("ats.candidate")!
+      const derived = builtInModels.derivedOf("ats.candidate")!
+      assert.deepStrictEqual([path, nested, unordered], ["/ats/candidates", derived.nested, derived.unordered])
+      assert.strictEqual(schema, derived.schema)
+    }))
+
   const wrong: ReadonlyArray<readonly [variable: string, message: RegExp, hint: RegExp]> = [
     ["hris.employee", /"hris.employee" is not a list/, /<name>=<path>/],
     ["employee=/hris/employees", /"employee" cannot be the name/, /<category>\.<name>/],
@@ -56,6 +71,7 @@ describe("a list in the configuration", () => {
     [`hris.${"x".repeat(60)}=/hris/employees`, /cannot be the name/, /64 characters/],
     ["hris.skill=/hris/abilities", /"hris.skill" is a built-in model/, /Remove it/],
     ["hris.ability=/hris/skills", /has the path of "hris.skill"/, /one model for each path/],
+    ["ats.candidate=/a,ats.candidate=/b", /"ats.candidate" is defined twice/, /Remove one/],
     ["hris.a=/hris/a,hris.a=/hris/b", /"hris.a" is defined twice/, /Remove one/],
     ["hris.a=/hris/a,hris.b=/hris/a", /has the path of "hris.a"/, /one model/],
     ["performance.review=/performance", /same name of its type as "hris.performance_review"/, /<category>/],

@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import * as SchemaAST from "effect/SchemaAST"
 import { builtInModels } from "../domain/BuiltInModels.ts"
 import { type AnyList, entryOf, isDefinedList } from "../domain/DefinedList.ts"
-import { isModel, isModelName, type ListEntry, makeModels, type Models, titleOf } from "../domain/Model.ts"
+import { isModelName, type ListEntry, makeModels, type Models, titleOf } from "../domain/Model.ts"
 import type { ConfigValue } from "./ConfigValue.ts"
 
 const nameHint =
@@ -63,12 +63,16 @@ const isUsable = (item: ConfigValue, { definition, model }: AnyList, others: Mod
     return false
   }
   if (!isModelName(model)) return report(`"${model}" cannot be the name of a list`, nameHint)
-  if (isModel(builtInModels, model)) {
+  if (builtInModels.listOf(model) !== undefined) {
     return report(`"${model}" is a built-in model`, "Remove it: Rollcall reads it without a definition")
   }
-  if (isModel(others, model)) return report(`"${model}" is defined twice`, "Remove one of the two definitions")
+  if (others.listOf(model) !== undefined) {
+    return report(`"${model}" is defined twice`, "Remove one of the two definitions")
+  }
   const typeName = titleOf(model)
-  const alike = others.entries.find(({ schema }) => SchemaAST.resolveIdentifier(schema.ast) === typeName)
+  const alike = others.entries.find((other) =>
+    other.model !== model && SchemaAST.resolveIdentifier(other.schema.ast) === typeName
+  )
   if (alike !== undefined) {
     return report(`"${model}" has the same name of its type as "${alike.model}": ${typeName}`, nameHint)
   }

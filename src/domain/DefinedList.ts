@@ -100,9 +100,9 @@ export const isDefinedList = (value: unknown): value is AnyList =>
   typeof value === "object" && value !== null && "model" in value && typeof value.model === "string" &&
   "definition" in value && typeof value.definition === "object" && value.definition !== null
 
-const schemaOf = ({ definition, model }: AnyList): RecordSchema => {
+const schemaOf = ({ definition, model }: AnyList, known: RecordSchema): RecordSchema => {
   const { schema } = definition as ListDefinition
-  if (schema === undefined) return openSchema(model)
+  if (schema === undefined) return known
   const fields = Object.entries(schema.fields).map(([name, field]) =>
     [name, Schema.optional(Schema.NullOr(field as Schema.Codec<unknown, unknown>))] as const
   )
@@ -111,19 +111,22 @@ const schemaOf = ({ definition, model }: AnyList): RecordSchema => {
 
 const segmentsOf = (path: string): ReadonlyArray<string> => path.split(".")
 
+/** A list that replaces a derived model has the structure of its records, except for the parts that it defines itself. */
 export const entryOf = (list: AnyList): ListEntry => {
-  const { path, references = [], transitions = {}, unordered = [] } = list.definition
+  const { path, references, transitions = {}, unordered } = list.definition
+  const { nested, schema, unordered: knownUnordered } = builtInModels.derivedOf(list.model) ??
+    { nested: [], unordered: [], schema: openSchema(list.model) }
   return listEntry({
     model: list.model,
     path,
-    nested: references.map(({ kind, path, shared }) => ({ path: segmentsOf(path), kind, shared })),
-    unordered,
+    nested: references?.map(({ kind, path, shared }) => ({ path: segmentsOf(path), kind, shared })) ?? nested,
+    unordered: unordered ?? knownUnordered,
     transitions: Object.entries(transitions).map(([name, { becomes, path }]) => ({
       name,
       path: segmentsOf(path),
       when: becomes ?? "set"
     })),
-    schema: schemaOf(list)
+    schema: schemaOf(list, schema)
   })
 }
 

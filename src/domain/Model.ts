@@ -129,8 +129,10 @@ export interface Models {
   readonly derivedOf: (model: string) => DerivedEntry | undefined
 }
 
-export const makeModels = (entries: ReadonlyArray<ListEntry | DerivedEntry>): Models => {
-  const byName = new Map<string, ListEntry | DerivedEntry>(entries.map((entry) => [entry.model, entry]))
+/** Of several entries with one name, the last one counts: a defined list replaces the derivation of its model. */
+export const makeModels = (all: ReadonlyArray<ListEntry | DerivedEntry>): Models => {
+  const byName = new Map<string, ListEntry | DerivedEntry>(all.map((entry) => [entry.model, entry]))
+  const entries = [...byName.values()]
   const lists = entries.filter((entry) => "path" in entry)
   const derived = entries.filter((entry) => "from" in entry)
   return {

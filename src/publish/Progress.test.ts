@@ -124,6 +124,10 @@ describe("progress", () => {
       yield* store.transact(owner, candidates, (tx) => tx.saveState({ ...tx.state, backfilledAt: 2 }))
       yield* seconds(30)
       assert.deepStrictEqual(reports.map(brief).slice(1), ["ats.candidate 1000 at 1"])
+      // the stream was a list before, and its progress must not go back
+      yield* store.transact(owner, candidates, (tx) => tx.saveState({ ...tx.state, reportedTo: 1500 }))
+      yield* seconds(30)
+      assert.deepStrictEqual(reports.map(brief).slice(2), ["ats.candidate 1500 at 1"])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
   it.effect("never exceeds the published events, however fast the log grows and whenever the sink fails", () =>

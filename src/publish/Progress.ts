@@ -25,12 +25,16 @@ interface ProgressReport {
   readonly streams: ReadonlyArray<StreamProgress>
 }
 
-/** A derived stream is complete as far as its source stream, once the derived stream's backfill is complete. */
+/**
+ * A derived stream is complete as far as its source stream, once the derived stream's backfill is complete. If it was a list before, it may
+ * have been complete further.
+ */
 const completeToOf = (models: Models, state: StreamState, streams: ReadonlyArray<StreamState>): number | null => {
   const from = models.derivedOf(state.model)?.from
   if (from === undefined) return completeTo(state)
   const source = streams.find(({ integration, model }) => integration === state.integration && model === from)
-  return source === undefined || state.backfilledAt === null ? null : completeTo(source)
+  const complete = source === undefined || state.backfilledAt === null ? null : completeTo(source)
+  return complete === null ? null : Math.max(complete, state.reportedTo ?? -Infinity)
 }
 
 /** Reads the progress at most once per `every`; intermediate progress is not reported. */

@@ -4,11 +4,14 @@ import * as Logger from "effect/Logger"
 import * as Metric from "effect/Metric"
 import { type Rig, scenario } from "../../../test/support/capture/Rig.ts"
 import type { Row } from "../../../test/support/capture/ScriptedApi.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
+import { defineList, withLists } from "../../domain/DefinedList.ts"
 import { type Cause, isOwnChangeOnly, nextDepth } from "../../domain/Echo.ts"
 import type { Model } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { Store } from "../../store/Store.ts"
 import { refresh } from "../read/Refresh.ts"
+import { sweep } from "../read/Sweep.ts"
 
 const derivedProcessing = Processing.defaultProcessing("ats.candidate")
 
@@ -344,6 +347,29 @@ describe("writes that are never seen", () => {
       assert.notInclude(lines.join() + JSON.stringify(listed), "secret")
     }).pipe(Effect.provide(logged), Effect.provideService(Metric.MetricRegistry, new Map()))
   })
+
+  it.effect("a write to a candidate is no longer expected after two sweeps of the list of candidates, if there is one (L2)", () =>
+    scenario(function*(rig) {
+      yield* rig.backfill(application("a", []))
+      for (let polls = 0; polls < 5; polls++) yield* rig.poll
+      const models = withLists([defineList("ats.candidate", { path: "/ats/candidates" })])
+      const list = {
+        ...rig.stream,
+        key: { ...rig.stream.key, model: "ats.candidate" as const },
+        processing: Processing.defaultProcessing("ats.candidate", models),
+        derivedProcessing: null
+      }
+      const swept = Effect.andThen(rig.wait("6 hours"), sweep(list, Effect.succeed(false)))
+      yield* Effect.gen(function*() {
+        rig.api.rows.clear()
+        yield* Effect.andThen(rig.put({ ...person([]), changed_at: undefined }), swept)
+        yield* addTag(rig, "hot")
+        for (let sweeps = 0; sweeps < 3; sweeps++) yield* swept
+        yield* Effect.andThen(rig.put({ ...person(["hot"]), changed_at: undefined }), swept)
+      }).pipe(Effect.provideService(CurrentModels, models))
+      const events = (yield* rig.events).filter(({ model }) => model === "ats.candidate")
+      assert.deepInclude(events.at(-1), { id: "c", kind: "updated", cause: null })
+    }, { derivedProcessing }))
 
   it.effect("an unconfirmed write is listed for a week, even if no later write is unconfirmed (L2)", () =>
     scenario(function*(rig) {

@@ -3,8 +3,9 @@ import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Models, type StreamKey, streamName } from "../../domain/Model.ts"
+import { updateReportedTo } from "../../domain/Watermark.ts"
 import type { StreamState } from "../../store/State.ts"
-import type { Store } from "../../store/Store.ts"
+import type { Store, StreamTx } from "../../store/Store.ts"
 import { type Ended, replaceRun } from "../commit/RunHistory.ts"
 import { notBackfilled } from "../derived/CandidateBackfill.ts"
 import type { Ownership } from "../Stream.ts"
@@ -24,6 +25,51 @@ const withAccount = (state: StreamState, account: string, now: number): Ended =>
     ? { state: moved, entry: null }
     : replaceRun(openSweep(moved, now, state.sweep.backfill), state.sweep, now)
 }
+
+/** True if the stream was derived until now: a stream that is read has a watermark from its first page on. */
+const wasDerived = ({ backfilledAt, sweep, watermark }: StreamState): boolean =>
+  watermark === null && (backfilledAt !== null || (sweep?.cursor ?? null) !== null)
+
+/**
+ * A stream that was derived until now and is read from now on, or the reverse, starts again: the records that it has are compared with
+ * those that its backfill finds. `newestRun`: the newest run of all streams of the integration, because the heads of a derived stream have
+ * the runs of its source.
+ */
+const restart = (state: StreamState, account: string, newestRun: number, now: number): Ended => {
+  const next: StreamState = {
+    ...updateReportedTo(state),
+    account,
+    phase: "starting",
+    paused: false,
+    blocked: null,
+    failing: null,
+    watermark: null,
+    previousWatermark: null,
+    backfillStartedAt: null,
+    backfilledAt: null,
+    lastRunId: newestRun,
+    sweep: null,
+    lastPoll: null,
+    lastSweep: null
+  }
+  // the sweep of a derived stream is its progress in the stored applications
+  return state.sweep === null || wasDerived(state) ? { state: next, entry: null } : replaceRun(next, state.sweep, now)
+}
+
+/** Pending rows that are dropped at once. */
+const batch = 1000
+
+/** Drops what the stream has not published: as a derived stream, it can neither confirm nor release anything. */
+const dropUnpublished = Effect.fnUntraced(function*(tx: StreamTx, now: number) {
+  yield* tx.clearStale
+  for (let ids: ReadonlyArray<string> = [""]; ids.length > 0;) {
+    ids = (yield* tx.allPending(null, batch)).map(({ id }) => id)
+    yield* tx.dropPending(ids)
+  }
+  for (const hold of yield* tx.holds) {
+    yield* tx.saveHold({ ...hold, state: "canceled", decidedAt: hold.decidedAt ?? now })
+  }
+})
 
 export const make = (
   store: Store["Service"],
@@ -59,6 +105,8 @@ export const make = (
       ? yield* store.streamsOf(first)
       : (yield* store.streams).filter(({ integration }) => assigned.has(integration))
     const now = yield* Clock.currentTimeMillis
+    const newestRunOf = (integration: string): number =>
+      Math.max(...states.flatMap((state) => state.integration === integration ? [state.lastRunId] : []))
     for (const state of states) {
       const settings = settingsOf.get(streamName(state))
       if (settings === undefined) {
@@ -68,7 +116,8 @@ export const make = (
       const { account } = settings
       const silentBackfill = settings.backfill === "fill"
       const isContinued = state.retired !== true && (state.silentBackfill ?? false) === silentBackfill
-      if (isContinued && state.account === account) continue
+      const restarts = isRead(state) ? wasDerived(state) : state.watermark !== null
+      if (isContinued && !restarts && state.account === account) continue
       const condition = isContinued
         ? {}
         : { retired: false, silentBackfill, ...isRead(state) ? {} : notBackfilled }
@@ -76,9 +125,12 @@ export const make = (
         ownerOf(state.integration),
         state,
         Effect.fnUntraced(function*(tx) {
-          const { entry, state: moved } = withAccount(tx.state, account, now)
+          if (restarts && tx.state.watermark !== null) yield* dropUnpublished(tx, now)
+          const { entry, state: next } = restarts
+            ? restart(tx.state, account, newestRunOf(state.integration), now)
+            : withAccount(tx.state, account, now)
           if (entry !== null) yield* tx.recordRun(entry)
-          yield* tx.saveState({ ...moved, ...condition })
+          yield* tx.saveState({ ...next, ...condition })
         })
       )
     }

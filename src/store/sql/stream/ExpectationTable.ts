@@ -14,7 +14,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { writes } from "../../../api/Writes.ts"
-import { builtInModels } from "../../../domain/BuiltInModels.ts"
+import { CurrentModels } from "../../../domain/BuiltInModels.ts"
 import {
   anyRecord,
   candidateIdIn,
@@ -23,7 +23,7 @@ import {
   type OpenExpectation,
   type PluginWrite
 } from "../../../domain/Expectation.ts"
-import type { Model } from "../../../domain/Model.ts"
+import type { Model, Models } from "../../../domain/Model.ts"
 import type { UnconfirmedWrite } from "../../Records.ts"
 import {
   codec,
@@ -66,7 +66,7 @@ const unconfirmedWrites = codec<UnconfirmedWrite>({
 })
 
 /** The model whose sweeps are counted for this model: the source of a derived model, otherwise the model itself. */
-const sweptModelOf = (model: Model): Model => builtInModels.derivedOf(model)?.from ?? model
+const sweptModelOf = (models: Models, model: Model): Model => models.derivedOf(model)?.from ?? model
 
 /** A write is unconfirmed after this many sweeps that did not find it. */
 const maxMissedSweeps = 2
@@ -79,7 +79,8 @@ export const make = (sql: SqlClient) => {
     const { integration, ...write } = own
     yield* sql`DELETE FROM expectations WHERE write = ${own.write}`
     if (expectations.length === 0) return
-    const models = new Set(expectations.flatMap(({ model }) => [model, sweptModelOf(model)]))
+    const known = yield* CurrentModels
+    const models = new Set(expectations.flatMap(({ model }) => [model, sweptModelOf(known, model)]))
     const rows = yield* sql<StreamRow>`
       SELECT key, integration, model, state FROM streams
       WHERE integration = ${integration} AND model IN ${sql.in([...models])}`
@@ -89,7 +90,7 @@ export const make = (sql: SqlClient) => {
     )
     for (const { key, model, retired } of streams) {
       const ofModel = retired === true ? [] : expectations.filter((one) => one.model === model)
-      const lastRunId = streams.find((stream) => stream.model === sweptModelOf(model))?.lastRunId ?? 0
+      const lastRunId = streams.find((stream) => stream.model === sweptModelOf(known, model))?.lastRunId ?? 0
       for (const target of new Set(ofModel.map((one) => one.target))) {
         yield* sql`UPDATE expectations SET required = 0
           WHERE stream = ${key} AND target = ${target} AND reported_at IS NULL`

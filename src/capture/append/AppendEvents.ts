@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { StreamKey } from "../../domain/Model.ts"
 import type { RecordWrite } from "../../store/Records.ts"
 import type { StoreError, StreamTx } from "../../store/Store.ts"
-import { applicationChangesOf } from "../derived/ApplicationChanges.ts"
+import { applicationChangesOf, candidateModel, shownCandidates, sourceModel } from "../derived/ApplicationChanges.ts"
 import { deriveCandidates } from "../derived/Candidates.ts"
 import type { DetectedEvent } from "../Metrics.ts"
 import type { PageContext } from "../record/PageContext.ts"
@@ -32,10 +32,13 @@ export const appendEvents = Effect.fnUntraced(function*(
   records: ReadonlyArray<RecordWrite>,
   context: PageContext
 ): Effect.fn.Return<ReadonlyArray<DetectedEvent>, StoreError> {
-  const { derivedProcessing } = context
+  const { derivedProcessing, processing: { model, models } } = context
   const writes = yield* attributeWrites(tx, records)
   const applicationChanges = derivedProcessing === null ? [] : applicationChangesOf(writes, derivedProcessing, context)
   const events = detectedEventsIn(context.stream, writes)
+  if (model === sourceModel && models.listOf(candidateModel) !== undefined) {
+    yield* tx.setDerivedIds(shownCandidates(writes))
+  }
   if (derivedProcessing === null || applicationChanges.length === 0) return yield* Effect.as(tx.write(writes), events)
   const derivation = yield* deriveCandidates(tx, applicationChanges, derivedProcessing, context)
   const derived = yield* attributeWrites(derivation.derived, derivation.writes)

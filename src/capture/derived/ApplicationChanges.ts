@@ -14,7 +14,7 @@ import type { RecordWrite } from "../../store/Records.ts"
 import type { PageContext } from "../record/PageContext.ts"
 import { parseContent } from "../record/RecordWrite.ts"
 
-export const { model: candidateModel, property } = candidates
+export const { from: sourceModel, model: candidateModel, property } = candidates
 
 /**
  * A candidate's copy in an application. `text`: its content as it is stored. `textHash`: equal for copies with the same content, time and
@@ -77,6 +77,18 @@ export const applicationChangesOf = (
       detectedAt: event?.detectedAt ?? context.now
     })]
   })
+
+/**
+ * The candidate that each application shows after these writes, for `setDerivedIds`: plugins ask for the applications of a candidate, even if
+ * candidates are a list. A flagged application still shows its candidate.
+ */
+export const shownCandidates = (writes: ReadonlyArray<RecordWrite>): ReadonlyMap<string, string | null> =>
+  new Map(writes.flatMap(({ content, erased = false, events, head: { id } }) => {
+    const event = events.at(-1)
+    if (!erased && (event === undefined || event.reason === "flagged")) return []
+    const shown = embeddedRow((content === undefined ? parseContent(event?.after) : content)?.[property])
+    return [[id, shown?.id ?? null] as const]
+  }))
 
 /** The changes of this transaction that concern one candidate. */
 interface CandidateChanges {

@@ -143,6 +143,23 @@ describe("ats.candidate as a list", () => {
       assert.deepStrictEqual(yield* published, ["c 1 created in the list"])
     }))
 
+  it.effect("leaves the store with the applications of each candidate", () =>
+    scenario(function*(world) {
+      for (const id of ["a", "b"]) apply(world, id, candidate("c", "1"))
+      yield* run(withList, 5)
+      apply(world, "a", candidate("d", "1", 6), 6)
+      world.applications.flag(minutes(6), "b")
+      yield* run(withList, 5)
+      const store = yield* Store
+      const query = { changed: ["a", "b"], copies: [], limit: 10 }
+      const { before } = yield* store.transact(
+        yield* store.takeOwnership("capture"),
+        { ...candidates, model: "ats.application" },
+        (tx) => tx.sources(candidates.model, query)
+      )
+      assert.deepStrictEqual([...before].sort(), [["a", "d"], ["b", "c"]])
+    }))
+
   it.effect("that is removed again is derived again, with no event for a candidate that did not change", () =>
     scenario(function*(world) {
       apply(world, "a", candidate("same", "1"))

@@ -88,6 +88,7 @@ type ProcessingSettings = Pick<Config.Settings, "known" | "models" | "redactKey"
 
 const processingByModel =
   ({ known, models, redactKey }: ProcessingSettings) => (model: Model): Processing.Processing => {
+    if (!isModel(known, model)) return Processing.unchanging(model, known)
     const settingsOf = (model: Model) => models[model] ?? { remoteData: "drop", redact: {} }
     const { remoteData, redact } = settingsOf(model)
     const derived = builtInModels.derivedOf(model)
@@ -102,7 +103,7 @@ const processingByModel =
     }, known)
   }
 
-/** Null for a stream of a model that only a later version knows: it used the store before. */
+/** Null for a model that only the store knows: a list that is no longer defined, or a model of a later version. */
 export const processingByStream = (settings: ProcessingSettings) => {
   const processing = processingByModel(settings)
   return ({ model }: Pick<StreamKey, "model">) => isModel(settings.known, model) ? processing(model) : null

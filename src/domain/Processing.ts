@@ -15,7 +15,7 @@
 import { createHmac, hash } from "node:crypto"
 import { builtInModels } from "./BuiltInModels.ts"
 import { isArray, isObject, type JsonObject, type JsonValue, type Shape } from "./Canonical.ts"
-import { identityOf, type Model, type Models, perModels, type RecordEntry } from "./Model.ts"
+import { identityOf, type Model, type Models, perModels, type RecordEntry, recordEntryOf } from "./Model.ts"
 import {
   type AppliedRules,
   appliedRules,
@@ -130,8 +130,7 @@ const appliedBefore = (models: Models, model: Model, source: ProcessingRules | u
 
 export const make = (model: Model, options: ProcessingOptions, models = builtInModels): Processing => {
   const { key, remoteData, source } = options
-  const entry = models.entryOf(model)
-  if (entry === undefined) throw new Error(`${model} is not a model`)
+  const entry = recordEntryOf(models, model)
   const shape = shapeOf(entry, new Set(remoteData === "carry" ? [...volatile, "remote_data"] : volatile))
   const before = appliedBefore(models, model, source)
   const applied = combine(before, appliedRules(remoteData === "drop", options.redact))
@@ -159,6 +158,10 @@ export const make = (model: Model, options: ProcessingOptions, models = builtInM
     textHash: (bytes, removal = "") => hashOf(secret + fingerprint + removal, bytes)
   }
 }
+
+/** Leaves stored content as it is. For a model that only the store knows: its rules, and the places of other records in it, are unknown. */
+export const unchanging = (model: Model, models = builtInModels): Processing =>
+  make(model, { remoteData: "carry", redact: {}, key: "" }, models)
 
 const byDefault = perModels((): Map<Model, Processing> => new Map())
 /** Processing that sets `remote_data` to null and redacts nothing. */

@@ -107,6 +107,9 @@ describe("a list that ROLLCALL_LISTS defines", () => {
       const kept = JSON.parse((await runCommand(["status", "--json"], environment)).stdout).streams
       assert.deepStrictEqual(kept.map(({ stream }: { stream: string }) => stream), ["workday:acme/hris.skill"])
       assert.include((await get("/v1/events")).text, "Ada")
+      const removed = await runCommand(["forget", "workday:acme/hris.employee/a", "--yes", "--wait"], environment)
+      assert.strictEqual(removed.code, 0, removed.stderr)
+      assert.notInclude((await get("/v1/events")).text, "Ada")
       api.close()
     }))
 })

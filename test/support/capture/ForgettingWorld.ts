@@ -16,8 +16,10 @@ import { join } from "node:path"
 import { Forgetting, type ForgettingRefused, layer } from "../../../src/capture/forget/Forgetting.ts"
 import { Capture, layer as captureLayer } from "../../../src/capture/schedule/Capture.ts"
 import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
+import { builtInModels, CurrentModels } from "../../../src/domain/BuiltInModels.ts"
 import type { ForgettableRecord } from "../../../src/domain/Forgotten.ts"
 import * as Guard from "../../../src/domain/Guard.ts"
+import { isModel, type Model } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import { Source } from "../../../src/source/Source.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
@@ -76,7 +78,13 @@ const nothingHeld = {
   scopeCount: 1000
 }
 
-export const startProcess = Effect.gen(function*() {
+/** Starts a process that reads these models, and knows `known`. */
+export const startReading = Effect.fnUntraced(function*(
+  models: ReadonlyArray<Model>,
+  known = builtInModels,
+  processing = (model: Model) =>
+    isModel(known, model) ? Processing.defaultProcessing(model, known) : Processing.unchanging(model, known)
+) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const services = Layer.mergeAll(
     Layer.succeed(Store, yield* Store),
@@ -91,29 +99,32 @@ export const startProcess = Effect.gen(function*() {
     sweepInterval: Duration.hours(6),
     backfill: "publish"
   } as const
-  const context = yield* layer({ processing: Processing.defaultProcessing }).pipe(
-    Layer.provideMerge(Integrations.layer({
-      declared: [settings],
-      discovered: new Map(),
-      processing: Processing.defaultProcessing,
-      readers: []
-    })),
+  const context = yield* layer({ processing }).pipe(
+    Layer.provideMerge(Integrations.layer({ declared: [settings], discovered: new Map(), processing, readers: [] })),
     Layer.provideMerge(
-      captureLayer({ minOverlap: Duration.minutes(5), confirmInterval: Duration.minutes(10), guard: nothingHeld })
+      captureLayer({
+        minOverlap: Duration.minutes(5),
+        confirmInterval: Duration.minutes(10),
+        guard: nothingHeld,
+        processingOf: ({ model }) => isModel(known, model) ? processing(model) : null
+      })
     ),
     Layer.provide(services),
     Layer.fresh,
-    (one) => Layer.buildWithScope(one, scope)
+    (one) => Effect.provideService(Layer.buildWithScope(one, scope), CurrentModels, known)
   )
   const capture = Context.get(context, Capture)
-  yield* Effect.forkIn(capture.run, scope)
+  yield* Effect.forkIn(Effect.provideService(capture.run, CurrentModels, known), scope)
   // in steps, because a fiber that yields to others for a moment does not stop the clock
   yield* Effect.repeat(TestClock.adjust("10 seconds"), { times: 11 })
   return { ...Context.get(context, Forgetting), capture, stop: Scope.close(scope, Exit.void) }
 })
+export const startProcess = startReading(models)
 
 export const scenario = <A>(
-  test: (world: World) => Body<A, Store | Deliveries | Source | Scope.Scope>
+  test: (world: World) => Body<A, Store | Deliveries | Source | Scope.Scope>,
+  /** More lists of the API. */
+  lists: Readonly<Partial<Record<Model, Scripted.ScriptedApi>>> = {}
 ): Effect.Effect<A, unknown> => {
   const [applications, offers] = [Scripted.make(), Scripted.make()]
   return Effect.gen(function*() {
@@ -131,13 +142,13 @@ export const scenario = <A>(
       apply(world, `a-${name}`, name, start)
       offer(world, `o-${name}`, name, start)
     }
-    const api = Scripted.layerOf({ "ats.application": applications, "ats.offer": offers })
+    const api = Scripted.layerOf({ "ats.application": applications, "ats.offer": offers, ...lists })
     return yield* Effect.provide(run(test(world)), Layer.merge(api, Sqlite.layer({ file })))
   }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
 }
 
 export const entries = Effect.flatMap(Store, (store) => store.readLog({ after: 0, limit: 10_000 }))
-export const contentOf = (model: "ats.application" | "ats.offer" | "ats.candidate", id: string) =>
+export const contentOf = (model: Model, id: string) =>
   Effect.flatMap(Store, (store) =>
     Effect.map(store.records({ integration, model }, null, 100), ({ records }) => {
       const found = records.find((record) => record.id === id)

@@ -21,7 +21,7 @@ import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { Store } from "../../store/Store.ts"
 import { Capture } from "../schedule/Capture.ts"
 import { takeStreams } from "../Stream.ts"
-import { redactStored } from "./Redactor.ts"
+import { redactAndRetire, redactStored } from "./Redactor.ts"
 
 const newKey = () => parseKey(randomBytes(32).toString("base64"))!
 const [first, second] = [newKey(), newKey()]
@@ -162,16 +162,20 @@ describe("encryption of the store", () => {
       assert.deepStrictEqual(yield* run([second], contents), before)
     }))
 
-  it.effect("keeps the older key while the content of a stream needs it, such as one that is no longer configured", () =>
-    scenario(function*({ contents, run }) {
+  it.effect("encrypts a stream again whose model only the store knows, and keeps the older key while the content of a stream needs it", () =>
+    scenario(function*({ contents, inFiles, run }) {
       const before = yield* run([first], contents)
-      const encryptOthers = Effect.gen(function*() {
-        yield* redactStored(yield* takeStreams, () => null)
-      })
-      yield* run([second, first], encryptOthers, { reads: "none" })
+      const encrypt = (owns: boolean) =>
+        Effect.gen(function*() {
+          const { owners: _, ...ownership } = yield* takeStreams
+          yield* redactAndRetire({ ...ownership, owns: () => owns }, () => null)
+        })
+      yield* run([second, first], encrypt(false), { reads: "none" })
       const error = yield* Effect.flip(Effect.asVoid(run([second], contents, { reads: "none" })))
       assert.include(String(error), first.id)
-      assert.deepStrictEqual(yield* run([second, first], contents, { reads: "none" }), before)
+      yield* run([second, first], encrypt(true), { reads: "none" })
+      assert.strictEqual(yield* inFiles(`enc1:${first.id}:`), 0)
+      assert.deepStrictEqual(yield* run([second], contents), before)
     }))
 
   it.effect("keeps the older key while another process may encrypt with it, and retires the key a minute after that process is gone", () =>

@@ -20,7 +20,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { StreamKey } from "../../domain/Model.ts"
-import type { Processing } from "../../domain/Processing.ts"
+import { type Processing, unchanging } from "../../domain/Processing.ts"
 import { combine, satisfies } from "../../domain/Redaction.ts"
 import { type LogContent, queryFor, type RewrittenContent, unhashed } from "../../store/Records.ts"
 import type { Owner, RedactionProgress, StreamState } from "../../store/State.ts"
@@ -39,7 +39,7 @@ interface Target {
 /** Rows per transaction. */
 const batch = 100
 
-/** The rules of a stream's records; null if they are unknown, so that nothing is redacted. */
+/** The rules of a stream's records; null if they are unknown, so that nothing is redacted and content is only encrypted. */
 export type ProcessingOf = (stream: StreamKey) => Processing | null
 
 const hasOtherKey = ({ encryptedWith = null }: StreamState, { key }: Target): boolean => encryptedWith !== key
@@ -220,9 +220,9 @@ export const begin = Effect.fn("Redactor.begin")(function*(
   const key = store.encryptionKey
   const outdated = (yield* store.streams).filter(({ integration }) => owns(integration)).flatMap((stream) => {
     const processing = processingOf(stream)
-    const target = processing && { processing, key }
-    const isUnfinished = stream.redacting !== undefined
-    return target !== null && (isUnfinished || isOutdated(stream, target)) ? [{ stream, target }] : []
+    const target = { processing: processing ?? unchanging(stream.model), key }
+    const isUnfinished = stream.redacting !== undefined && processing !== null
+    return isUnfinished || isOutdated(stream, target) ? [{ stream, target }] : []
   })
   for (const { stream, target } of outdated.filter(({ stream, target }) => !isStarted(stream, target))) {
     const now = yield* Clock.currentTimeMillis

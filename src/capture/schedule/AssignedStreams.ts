@@ -8,7 +8,7 @@ import type { StreamState } from "../../store/State.ts"
 import type { Store, StreamTx } from "../../store/Store.ts"
 import { type Ended, replaceRun } from "../commit/RunHistory.ts"
 import { notBackfilled } from "../derived/CandidateBackfill.ts"
-import type { Ownership } from "../Stream.ts"
+import { annotate, type Ownership } from "../Stream.ts"
 import { initialState, isReadable, type StreamSettings } from "../StreamLifecycle.ts"
 import { openSweep } from "./StreamCommands.ts"
 
@@ -71,6 +71,13 @@ const dropUnpublished = Effect.fnUntraced(function*(tx: StreamTx, now: number) {
   }
 })
 
+const warnOfUnknown = (stream: StreamKey) =>
+  Effect.logWarning("stream is no longer read: the configuration of this process defines no such list").pipe(
+    annotate(stream, {
+      hint: "its records are kept; if it should be read, define the list in the configuration of every process"
+    })
+  )
+
 export const make = (
   store: Store["Service"],
   { minOverlap, models, ownerOf }: Pick<Ownership, "ownerOf"> & {
@@ -110,7 +117,9 @@ export const make = (
     for (const state of states) {
       const settings = settingsOf.get(streamName(state))
       if (settings === undefined) {
-        if (state.retired !== true) yield* retire(state)
+        if (state.retired === true) continue
+        yield* retire(state)
+        if (models.entryOf(state.model) === undefined) yield* warnOfUnknown(state)
         continue
       }
       const { account } = settings

@@ -18,6 +18,8 @@ import {
 } from "../../../test/support/capture/Integrating.ts"
 import { start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
+import { defineList, withLists } from "../../domain/DefinedList.ts"
 import type { Hold } from "../../store/Records.ts"
 import { Store } from "../../store/Store.ts"
 import * as StoreAdoption from "../rewrite/StoreAdoption.ts"
@@ -264,6 +266,39 @@ describe("Integrations", () => {
         generation: 1
       })
       assert.isFalse((yield* streamOf(acme.id))?.retired)
+    }))
+
+  it.effect("a stream whose list another process of the fleet defines is left as it is, with a warning, and continues in a process that knows the list", () =>
+    scenario(function*(api) {
+      const known = withLists([defineList("hris.employee", { path: "/hris/employees" })])
+      const knowing = Effect.provideService(CurrentModels, known)
+      const people: IntegrationSettings = { ...acme, models: ["hris.employee", "ats.tag"] }
+      const first = yield* knowing(startProcess())
+      yield* first.add(people)
+      yield* TestClock.adjust("2 seconds")
+      const before = yield* allEvents
+      assert.lengthOf(before, 4)
+      yield* first.stop
+      const lines: Array<string> = []
+      const logger = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
+      const second = yield* startProcess().pipe(
+        Effect.provide(Logger.layer([logger])),
+        Effect.provideService(References.MinimumLogLevel, "Warn")
+      )
+      assert.deepStrictEqual(lines, [
+        "Warn stream is no longer read: the configuration of this process defines no such list"
+      ])
+      assert.strictEqual(yield* reasonOf(second.add({ ...people, id: other.id })), "undefined")
+      assert.isUndefined(yield* stateOf(other.id))
+      api.vanish("a")
+      yield* TestClock.adjust("20 hours")
+      assert.deepInclude(yield* stateOf(people.id), { state: "active", models: people.models })
+      const meanwhile = yield* allEvents
+      assert.deepStrictEqual(meanwhile, [...before, `${people.id} a 1.2`], "ats.tag is read")
+      yield* second.stop
+      yield* knowing(startProcess())
+      yield* TestClock.adjust("20 hours")
+      assert.deepStrictEqual(yield* allEvents, [...meanwhile, `${people.id} a 1.2`])
     }))
 
   it.effect("an impossible command is refused and changes nothing, and a removed integration can still be erased", () =>

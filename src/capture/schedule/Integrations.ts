@@ -20,7 +20,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { CurrentModels } from "../../domain/BuiltInModels.ts"
-import { derivedFrom, type Model, streamName } from "../../domain/Model.ts"
+import { derivedFrom, isModel, type Model, streamName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
 import type { Source } from "../../source/Source.ts"
@@ -62,13 +62,17 @@ const refusals = {
     "change or remove it in the configuration and restart; its records are kept"
   ],
   unknown: ["does not exist", "run `rollcall integrations list` to see all integrations"],
-  erasing: ["is being erased", "wait until the erasure is complete; its events must be published first"]
+  erasing: ["is being erased", "wait until the erasure is complete; its events must be published first"],
+  undefined: [
+    "has a model that the process which would read it does not know",
+    "define the list in the configuration of every process, and restart the process that lacks it"
+  ]
 } as const
 
 /** The command was refused; nothing was changed. */
 export class IntegrationRefused extends Schema.TaggedError<IntegrationRefused>()("IntegrationRefused", {
   id: Schema.String,
-  reason: Schema.Literals(["present", "declared", "unknown", "erasing"])
+  reason: Schema.Literals(["present", "declared", "unknown", "erasing", "undefined"])
 }) {
   override get message(): string {
     return `${this.id} ${refusals[this.reason][0]}`
@@ -194,6 +198,10 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     const before = yield* store.integration(settings.id)
     if (before?.state === "active") return yield* refuse(settings.id, before.declared ? "declared" : "present")
     if (before?.state === "erasing") return yield* refuse(settings.id, "erasing")
+    const { models: chosen } = settings
+    if (chosen !== "auto" && !chosen.every((model) => isModel(known, model))) {
+      return yield* refuse(settings.id, "undefined")
+    }
     yield* discovered.discover([settings])
     const after = stateOf(settings, before ?? undefined, false)
     const models = after.models === "auto" ? "auto" : after.models.join(" ")

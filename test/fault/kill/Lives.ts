@@ -12,10 +12,11 @@ import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { join } from "node:path"
-import { type ReadModel, readModels } from "../../../src/domain/BuiltInModels.ts"
+import { readModels } from "../../../src/domain/BuiltInModels.ts"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import type { FaultSettings } from "../../../src/sandbox/server/FaultInjection.ts"
+import type { WorldModel } from "../../../src/sandbox/world/Records.ts"
 import { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
@@ -315,7 +316,7 @@ export const undecided = (sandbox: Sandbox.SandboxHandle, published: Contents, p
 }
 
 /** The content of the given models; without `models`, of all models and candidates. */
-export const contentsOf = (sandbox: Sandbox.SandboxHandle, models?: ReadonlyArray<ReadModel>): Contents =>
+export const contentsOf = (sandbox: Sandbox.SandboxHandle, models?: ReadonlyArray<WorldModel>): Contents =>
   new Map([
     ...recordsOf(sandbox, models ?? readModels),
     ...[...models === undefined ? candidatesOf(sandbox) : []].flatMap(([key, { content, deleted }]) =>
@@ -325,7 +326,7 @@ export const contentsOf = (sandbox: Sandbox.SandboxHandle, models?: ReadonlyArra
 
 const recordsOf = (
   { integrations, world }: Sandbox.SandboxHandle,
-  models: ReadonlyArray<ReadModel>
+  models: ReadonlyArray<WorldModel>
 ): Contents =>
   new Map(
     integrations.flatMap((integration) =>

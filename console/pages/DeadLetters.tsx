@@ -85,7 +85,7 @@ const Planned = ({ after, command, filter, label }: {
         const result = await post<{ count: number } | RedriveView>(`/v1/deadletters/${command}`, body)
         const { count } = result
         if ("ranges" in result) redriven.value = { ...result, startedAt, handlers: plan.shares }
-        const [circuit] = plan.circuits
+        const circuit = plan.circuits.find(({ until }) => Date.parse(until) > serverNow.value)
         return sends && circuit !== undefined
           ? {
             tone: "warn",
@@ -93,7 +93,7 @@ const Planned = ({ after, command, filter, label }: {
               `${
                 plural(count, "dead letter")
               } sent again, waiting: the circuit of ${circuit.plugin} (${circuit.handler}) ` +
-              `opens again at ${time(circuit.until)} UTC`
+              `is open, one is tried at ${time(circuit.until)} UTC`
           }
           : `${plural(count, "dead letter")} ${sends ? "sent again" : "discarded"}`
       }}

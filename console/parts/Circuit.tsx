@@ -1,17 +1,11 @@
 /** A handler whose circuit is open: when one of its deliveries is tried, and the command that tries it now. */
+import type { HandlerName, OpenCircuit } from "../../src/domain/HandlerCircuit.ts"
 import { post } from "../Client.ts"
 import { At } from "./Basics.tsx"
 import { Command } from "./Command.tsx"
 
-export interface OpenCircuit {
-  readonly plugin: string
-  readonly handler: string
-  /** RFC 3339 */
-  readonly until: string
-}
-
 export const TryNow = ({ after, circuit: { handler, plugin } }: {
-  readonly circuit: Pick<OpenCircuit, "plugin" | "handler">
+  readonly circuit: HandlerName
   readonly after: () => unknown
 }) => (
   <Command

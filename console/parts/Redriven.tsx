@@ -9,12 +9,13 @@ import {
   sizeOf,
   sumOf
 } from "../../src/domain/DeliveryProgress.ts"
+import { type OpenCircuit, openCircuitsOf } from "../../src/domain/HandlerCircuit.ts"
 import type { PlanView, RedriveView } from "../../src/http/contract/DeadLetterApi.ts"
 import type { PluginList } from "../../src/http/contract/PluginApi.ts"
 import { get, post } from "../Client.ts"
 import { duration, number, plural } from "../Format.ts"
 import { clock, isPaused, serverNow } from "../Live.ts"
-import { type OpenCircuit, Waiting } from "./Circuit.tsx"
+import { Waiting } from "./Circuit.tsx"
 
 interface Sent extends Pick<RedriveView, "ranges" | "to"> {
   /** This browser's clock, in ms. */
@@ -28,13 +29,7 @@ export const redriven = signal<Sent | null>(null)
 /** The open circuits of handlers whose deliveries were sent again: these wait. */
 const openCircuits = async ({ handlers }: Sent): Promise<ReadonlyArray<OpenCircuit>> => {
   const { items } = await get<PluginList>("/v1/plugins", { automatic: true })
-  return items.flatMap(({ handlers: own, plugin }) =>
-    own.flatMap(({ circuit_open: open, handler }) =>
-      open !== null && handlers.some((one) => one.plugin === plugin && one.handler === handler)
-        ? [{ plugin, handler, until: open.until }]
-        : []
-    )
-  )
+  return openCircuitsOf(handlers, items, serverNow.value)
 }
 
 const pollMillis = 2_000

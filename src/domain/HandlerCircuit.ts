@@ -6,6 +6,9 @@
  * Invariants
  * 1. A circuit opens only after `failuresUntilOpen` different records have failed without a success in between
  * 2. A failure during the open time, of an attempt that was already running when the circuit opened, does not extend it
+ *
+ * Gotchas
+ * - The console is built with this file, so it imports nothing.
  */
 
 const failuresUntilOpen = 10
@@ -40,3 +43,34 @@ export const afterAttempt = (circuit: HandlerCircuit, failed: string | null, now
   const openUntil = now + Math.min(longestOpenMillis, firstOpenMillis * 2 ** Math.min(next.openings, 10))
   return { ...next, openings: next.openings + 1, openUntil }
 }
+
+export interface HandlerName {
+  readonly plugin: string
+  readonly handler: string
+}
+
+export interface OpenCircuit extends HandlerName {
+  /** RFC 3339 */
+  readonly until: string
+}
+
+/** Those of the handlers whose circuit is in its open time: their deliveries wait. */
+export const openCircuitsOf = (
+  handlers: ReadonlyArray<HandlerName>,
+  plugins: ReadonlyArray<{
+    readonly plugin: string
+    readonly handlers: ReadonlyArray<{
+      readonly handler: string
+      readonly circuit_open: { readonly until: string } | null
+    }>
+  }>,
+  now: number
+): ReadonlyArray<OpenCircuit> =>
+  plugins.flatMap(({ handlers: own, plugin }) =>
+    own.flatMap(({ circuit_open: circuit, handler }) =>
+      circuit !== null && isOpen({ ...closed, openUntil: Date.parse(circuit.until) }, now) &&
+        handlers.some((one) => one.plugin === plugin && one.handler === handler)
+        ? [{ plugin, handler, until: circuit.until }]
+        : []
+    )
+  )

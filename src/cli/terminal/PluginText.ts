@@ -17,7 +17,7 @@ import { formatCount, formatMinute, formatPlural, table } from "./Tables.ts"
 const handlerState = (plugin: PluginView, { trigger, circuit_open }: PluginView["handlers"][number]): string => {
   if (!plugin.configured || trigger === null) return "not configured"
   if (!plugin.on) return "off"
-  return circuit_open === null ? "on" : `circuit open until ${timeOfDay(circuit_open.until)}`
+  return circuit_open === null ? "on" : `circuit open, next attempt ${timeOfDay(circuit_open.until)}`
 }
 
 const pluginTable = (plugins: ReadonlyArray<PluginView>): string =>

@@ -1,4 +1,5 @@
 /** Handlers for dead letters: list and show them, redrive or discard them by plan, and resolve unknown outcomes. */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { writes } from "../../api/Writes.ts"
@@ -7,12 +8,12 @@ import * as UnknownOutcomes from "../../delivery/admin/UnknownOutcomes.ts"
 import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
 import { type DurationInput, toDuration } from "../../domain/DurationText.ts"
 import { remedyOf } from "../../domain/FailureCause.ts"
+import { openCircuitsOf } from "../../domain/HandlerCircuit.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { DeadLetter, DeadLetterCause, UnresolvedStep } from "../../store/DeadLetters.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
-import type { PlanView } from "../contract/DeadLetterApi.ts"
 import type { DeadLetterView, GroupView, OutcomeView } from "../contract/DeadLetterViews.ts"
 import { NotFound, ResolutionMalformed, toConflict, toNotFound } from "../contract/Problem.ts"
 import { pageOf } from "../contract/Schemas.ts"
@@ -43,18 +44,6 @@ const groupView = ({ failure, newestAt, oldestAt, ...cause }: DeadLetterCause): 
   remedy: remedyOf(failure.reason, failure.refusal),
   oldest_at: formatTime(oldestAt),
   newest_at: formatTime(newestAt)
-})
-
-/** The open circuits of the handlers in a plan. */
-const circuitsOf = Effect.fnUntraced(function*(shares: PlanView["shares"]) {
-  const { items } = yield* pluginList
-  return items.flatMap(({ handlers, plugin }) =>
-    handlers.flatMap(({ circuit_open: open, handler }) =>
-      open !== null && shares.some((share) => share.plugin === plugin && share.handler === handler)
-        ? [{ plugin, handler, until: open.until }]
-        : []
-    )
-  )
 })
 
 /** Describes where an operator can find out whether the write or step happened. */
@@ -145,7 +134,11 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
     .handle("plan", ({ payload }) =>
       DeadLetters.plan(payload).pipe(
         Effect.flatMap(({ hash, ...plan }) =>
-          Effect.map(circuitsOf(plan.shares), (circuits) => ({ plan: hash, ...plan, circuits }))
+          Effect.zipWith(pluginList, Clock.currentTimeMillis, ({ items }, now) => ({
+            plan: hash,
+            ...plan,
+            circuits: openCircuitsOf(plan.shares, items, now)
+          }))
         ),
         Effect.catchTags({
           DeadLettersNotFound: toNotFound,

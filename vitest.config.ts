@@ -44,7 +44,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: "unit",
-          include: ["src/**/*.test.ts", "plugins/**/*.test.ts", "test/*.test.ts", "test/prose/*.test.ts"],
+          include: ["{src,console,plugins}/**/*.test.ts", "test/*.test.ts", "test/prose/*.test.ts"],
           exclude: slowUnits
         }
       },

@@ -5,6 +5,7 @@ import { Badge, Section, Since } from "./Basics.tsx"
 import { Message } from "./Message.tsx"
 import { type Line, Plot } from "./Plot.tsx"
 import { Loaded, useResource } from "./Resource.tsx"
+import { rates } from "./Scale.ts"
 import { type Column, Table } from "./Table.tsx"
 
 type Handler = AttemptsView["handlers"][number]
@@ -67,7 +68,7 @@ const Plots = ({ as_of, handlers, step_seconds }: AttemptsView) => {
         <Plot
           description={`Attempts per minute: ${attempts} in the last day, ${failed} of them failed`}
           times={times}
-          format={rate}
+          scale={rates}
           lines={[line("all", "--accent", "attempts"), line("failed", "--bad", "failed")]}
         />
       </div>
@@ -76,7 +77,7 @@ const Plots = ({ as_of, handlers, step_seconds }: AttemptsView) => {
         <Plot
           description={`Deliveries done per minute: ${settled} in the last day`}
           times={times}
-          format={rate}
+          scale={rates}
           lines={[line("done", "--accent", "settled")]}
         />
       </div>

@@ -2,11 +2,12 @@
 import { useEffect, useState } from "preact/hooks"
 import type { SampleView } from "../../src/http/contract/OverviewApi.ts"
 import { get } from "../Client.ts"
-import { duration, number, rate } from "../Format.ts"
+import { duration, number } from "../Format.ts"
 import { clock, isPaused } from "../Live.ts"
 import { parameter, setParameters } from "../Router.ts"
 import { Empty, Section } from "./Basics.tsx"
 import { type Line, Plot, type PlotProps } from "./Plot.tsx"
+import { counts, durations, rates } from "./Scale.ts"
 
 interface History {
   readonly interval_seconds: number
@@ -49,7 +50,7 @@ const Plots = (history: History) => {
       description: `Freshness of the streams: now ${shown(last?.median_seconds)} median, ${
         shown(last?.worst_seconds)
       } worst`,
-      format: duration,
+      scale: durations,
       lines: [
         line("median", "--accent", ({ median_seconds }) => median_seconds),
         line("95 %", "--warn", ({ p95_seconds }) => p95_seconds),
@@ -59,7 +60,7 @@ const Plots = (history: History) => {
     {
       title: "Events per second",
       description: "Events per second in the event log",
-      format: rate,
+      scale: rates,
       lines: [
         line("events", "--accent", (sample, before) =>
           before === undefined
@@ -72,7 +73,7 @@ const Plots = (history: History) => {
       description: `What waits: now ${count(last?.unpublished)} events for Kafka, ${
         count(last?.deliveries)
       } open deliveries, ${count(last?.dead_letters)} dead letters`,
-      format: number,
+      scale: counts,
       lines: [
         line("events for Kafka", "--accent", ({ unpublished }) => unpublished),
         line("deliveries", "--warn", ({ deliveries }) => deliveries),
@@ -84,7 +85,7 @@ const Plots = (history: History) => {
       description: `Streams with problems: now ${count(last?.late)} late, ${count(last?.failing)} failing, ${
         count(last?.blocked)
       } blocked; ${count(last?.holds)} open holds`,
-      format: number,
+      scale: counts,
       lines: [
         line("late", "--warn", ({ late }) => late),
         line("failing", "--text", ({ failing }) => failing),

@@ -1,6 +1,7 @@
 /** A plot over time. Its values are also in its description, for a screen reader. */
 import { useEffect, useRef } from "preact/hooks"
 import UPlot from "uplot"
+import type { Scale } from "./Scale.ts"
 
 export interface Line {
   readonly label: string
@@ -14,14 +15,10 @@ export interface PlotProps {
   /** Seconds since 1970; with a null in each line where samples are missing. */
   readonly times: ReadonlyArray<number>
   readonly lines: ReadonlyArray<Line>
-  readonly format: (value: number) => string
+  readonly scale: Scale
 }
 
 const height = 180
-
-/** Two ticks with the same text look like an error of the plot. */
-const withoutRepeated = (texts: ReadonlyArray<string>): Array<string> =>
-  texts.map((text, index) => text === texts[index - 1] ? "" : text)
 
 /** In UTC, as everywhere: `22:05` */
 const timeOfDay = (seconds: number): string => new Date(seconds * 1_000).toISOString().slice(11, 16)
@@ -36,7 +33,7 @@ const colorOf = (element: Element, name: string): string => {
   return color
 }
 
-export const Plot = ({ description, format, lines, times }: PlotProps) => {
+export const Plot = ({ description, lines, scale, times }: PlotProps) => {
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot | null>(null)
   const data: UPlot.AlignedData = [[...times], ...lines.map(({ values }) => [...values])]
@@ -65,13 +62,14 @@ export const Plot = ({ description, format, lines, times }: PlotProps) => {
               stroke: colorOf(element, color),
               width: 1.5,
               points: { show: false },
-              value: (_: UPlot, value: number | null) => value === null ? "–" : format(value)
+              value: (_: UPlot, value: number | null) => value === null ? "–" : scale.format(value)
             }))
           ],
           axes: [{ ...axis, values: (_, values) => values.map(timeOfDay) }, {
             ...axis,
             size: 64,
-            values: (_, values) => withoutRepeated(values.map(format))
+            incrs: [...scale.steps],
+            values: (_, values, _axis, _space, step) => values.map((value) => scale.tick(value, step))
           }]
         },
         data,

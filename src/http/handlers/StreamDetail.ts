@@ -89,7 +89,7 @@ const budgetView = (account: string, usage: BudgetUsage | null): StreamDetailVie
 
 export const detailOf = (
   condition: Condition,
-  { account }: StreamState,
+  { account }: Pick<StreamState, "account">,
   usage: BudgetUsage | null
 ): StreamDetailView => ({
   stream: condition.stream,

@@ -364,6 +364,7 @@ describe.skipIf(missing !== null)(
       await show("/plugins/audience")
       await page.locator(".group", { hasText: "10 dead letters of audience (ats.tag.created)" }).waitFor()
       await page.getByText(/^After \d+ failures in a row, one delivery is tried at/).waitFor()
+      await page.locator(".sentence .badge.bad", { hasText: /^on, 1 circuit open$/ }).waitFor()
       const attempts = page.getByRole("region", { name: "Attempts, table" }).getByRole("row", {
         name: /ats\.tag\.created/
       })
@@ -382,6 +383,7 @@ describe.skipIf(missing !== null)(
       await run(/^Try now/, "Try now", "one delivery is tried now")
       await page.getByText("Sent again: 10 of 10 deliveries done.").waitFor()
       await page.getByText("No delivery was given up.").waitFor()
+      await page.locator(".sentence .badge.good", { hasText: /^on$/ }).waitFor()
     })
 
     it("replay events from the page of a plugin, as its plan counts them", async () => {

@@ -11,6 +11,7 @@ import { get, post, RequestError } from "../Client.ts"
 import { number, plural } from "../Format.ts"
 import { overview } from "../Live.ts"
 import { At, Badge, Empty, Fact, Facts, Failure, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
+import { Choices } from "../parts/Choices.tsx"
 import { Command, Immediate } from "../parts/Command.tsx"
 import { Filters, SelectFilter } from "../parts/Filters.tsx"
 import { Loaded, type Page, usePlan, useResource } from "../parts/Resource.tsx"
@@ -73,9 +74,13 @@ export const HoldsPage = () => {
 const modes = { events: {}, backfill: { origin: "backfill" }, silent: { silent: "true" } } as const
 type Mode = keyof typeof modes
 
-const modeTexts: Readonly<Record<Mode, string>> = {
+const publishing = {
   events: "Publish the changes as events",
-  backfill: "Publish them as old records: plugins skip them by default",
+  backfill: "Publish them as old records: plugins skip them by default"
+}
+/** Only of lost or filled properties. */
+const accepting = {
+  ...publishing,
   silent: "Publish nothing: the new content counts as published"
 }
 
@@ -83,7 +88,6 @@ const Approve = ({ hold, reload }: { readonly hold: HoldView; readonly reload: (
   const { load, plan, shown } = usePlan(() => get<HoldPlanView>(`/v1/holds/${hold.id}/plan`))
   const [mode, setMode] = useState<Mode>("events")
   const count = plan?.hold.records ?? hold.records
-  const offered = (Object.keys(modes) as Array<Mode>).filter((one) => one !== "silent" || hold.kind === "scope")
   return (
     <Command
       label="Approve"
@@ -108,14 +112,13 @@ const Approve = ({ hold, reload }: { readonly hold: HoldView; readonly reload: (
           </Fact>
         </Facts>
       ))}
-      <fieldset>
-        <legend>How</legend>
-        {offered.map((one) => (
-          <label key={one} class="choice">
-            <input type="radio" name="mode" checked={mode === one} onChange={() => setMode(one)} /> {modeTexts[one]}
-          </label>
-        ))}
-      </fieldset>
+      <Choices<Mode>
+        legend="How"
+        name="mode"
+        texts={hold.kind === "scope" ? accepting : publishing}
+        chosen={mode}
+        choose={setMode}
+      />
     </Command>
   )
 }

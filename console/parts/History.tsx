@@ -6,6 +6,7 @@ import { duration, number } from "../Format.ts"
 import { clock, isPaused } from "../Live.ts"
 import { parameter, setParameters } from "../Router.ts"
 import { Empty, Section } from "./Basics.tsx"
+import { Choices } from "./Choices.tsx"
 import { type Line, Plot, type PlotProps } from "./Plot.tsx"
 import { counts, durations, rates } from "./Scale.ts"
 
@@ -14,7 +15,7 @@ interface History {
   readonly samples: ReadonlyArray<SampleView>
 }
 
-const hours = ["1", "6", "24"]
+const hours: Readonly<Record<string, string>> = { 1: "1 h", 6: "6 h", 24: "24 h" }
 
 const secondsOf = ({ at }: SampleView): number => Date.parse(at) / 1_000
 
@@ -118,20 +119,14 @@ export const HistorySection = () => {
   }, [minute, range])
   return (
     <Section id="history" title="Last hours">
-      <fieldset class="range">
-        <legend class="hidden">Range</legend>
-        {hours.map((value) => (
-          <label key={value} class="choice">
-            <input
-              type="radio"
-              name="hours"
-              checked={range === value}
-              onChange={() => setParameters({ hours: value === "6" ? "" : value })}
-            />{" "}
-            {value} h
-          </label>
-        ))}
-      </fieldset>
+      <Choices
+        legend="Range"
+        name="hours"
+        texts={hours}
+        chosen={range}
+        choose={(value) => setParameters({ hours: value === "6" ? "" : value })}
+        isRow
+      />
       {history === null ? null : history.samples.length < 2
         ? <Empty>The plot begins a few minutes after the first start: there is one sample a minute.</Empty>
         : <Plots {...history} />}

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks"
 import type { IntegrationView } from "../../src/http/contract/Api.ts"
 import { type Fault, post, RequestError } from "../Client.ts"
 import { plural } from "../Format.ts"
+import { Choices } from "./Choices.tsx"
 import { Command } from "./Command.tsx"
 
 const fields = {
@@ -104,15 +105,7 @@ export const AddIntegration = ({ accounts, after }: {
         )
       })}
       <datalist id="accounts">{accounts.map((account) => <option key={account} value={account} />)}</datalist>
-      <fieldset>
-        <legend>First read</legend>
-        {(Object.keys(backfills) as Array<Backfill>).map((one) => (
-          <label key={one} class="choice">
-            <input type="radio" name="backfill" checked={backfill === one} onChange={() => setBackfill(one)} />{" "}
-            {backfills[one]}
-          </label>
-        ))}
-      </fieldset>
+      <Choices legend="First read" name="backfill" texts={backfills} chosen={backfill} choose={setBackfill} />
     </Command>
   )
 }
@@ -149,17 +142,9 @@ const Remove = ({ after, one }: { readonly one: IntegrationView; readonly after:
         {isRemoved ? "It is not read." : "Rollcall stops reading it at once, and plugins get no further event."}{" "}
         Nothing changes at the vendor, and what Kafka has stays there.
       </p>
-      {isRemoved ? null : (
-        <fieldset>
-          <legend>Its data here</legend>
-          {(Object.keys(dataTexts) as Array<Data>).map((choice) => (
-            <label key={choice} class="choice">
-              <input type="radio" name="data" checked={data === choice} onChange={() => setData(choice)} />{" "}
-              {dataTexts[choice]}
-            </label>
-          ))}
-        </fieldset>
-      )}
+      {isRemoved
+        ? null
+        : <Choices legend="Its data here" name="data" texts={dataTexts} chosen={data} choose={setData} />}
       {erases
         ? (
           <p class="notice warn">

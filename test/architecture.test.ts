@@ -119,7 +119,7 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "main",
     files:
-      /^(main|app\/.*|cli\/(.*\/)?(Demo|Doctor|GivenEvent|HandlerReport|Rollcall|SandboxService|Story|(Demo|Dev|Doctor|Plugins|Sandbox|Schema|Start|Store)Command))\.ts$/,
+      /^(main|app\/.*|cli\/(.*\/)?(Demo|Doctor|GivenEvent|HandlerReport|Rollcall|SandboxService|Story|(Demo|Dev|Doctor|Lists|Plugins|Sandbox|Schema|Start|Store)Command))\.ts$/,
     imports: "all",
     packages: /./
   },

@@ -22,6 +22,7 @@ import { forget } from "./ForgetCommand.ts"
 import { holds } from "./HoldsCommand.ts"
 import { init } from "./InitCommand.ts"
 import { integrations } from "./IntegrationsCommand.ts"
+import { lists } from "./lists/ListsCommand.ts"
 import { plugins } from "./PluginsCommand.ts"
 import { sandbox } from "./sandbox/SandboxCommand.ts"
 import { schema } from "./SchemaCommand.ts"
@@ -45,6 +46,7 @@ export const commands = Command.make("rollcall").pipe(
     doctor,
     store,
     schema,
+    lists,
     status,
     tail,
     exportRecords,

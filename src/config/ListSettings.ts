@@ -56,11 +56,15 @@ const faultIn = ({ references, schema, transitions, unordered }: AnyList["defini
   return null
 }
 
-/** Reports what is wrong with a list beside `others`; returns whether it can be read. */
-const isUsable = (item: ConfigValue, { definition, model }: AnyList, others: Models): boolean => {
-  const report = (message: string, hint: string): false => {
-    item.fault(message, hint)
-    return false
+/** Why a list cannot be read beside `others`, and what to do about that; null if it can. */
+export const findListFault = (
+  { definition, model }: AnyList,
+  others: Models
+): { readonly message: string; readonly hint: string } | null => {
+  const report = (message: string, hint: string) => ({ message, hint })
+  const { path } = definition
+  if (typeof path !== "string" || !/^(\/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$/.test(path)) {
+    return report(`"${model}" has the path "${String(path)}"`, pathHint)
   }
   if (!isModelName(model)) return report(`"${model}" cannot be the name of a list`, nameHint)
   if (builtInModels.listOf(model) !== undefined) {
@@ -76,14 +80,10 @@ const isUsable = (item: ConfigValue, { definition, model }: AnyList, others: Mod
   if (alike !== undefined) {
     return report(`"${model}" has the same name of its type as "${alike.model}": ${typeName}`, nameHint)
   }
-  const { path } = definition
-  if (typeof path !== "string" || !/^(\/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$/.test(path)) {
-    return report(`"${model}" has the path "${String(path)}"`, pathHint)
-  }
   const same = others.lists.find((other) => other.path === path)
   if (same !== undefined) return report(`"${model}" has the path of "${same.model}"`, "Define one model for each path")
   const fault = faultIn(definition)
-  return fault === null || report(`"${model}" ${fault}`, "Correct the definition of the list")
+  return fault === null ? null : report(`"${model}" ${fault}`, "Correct the definition of the list")
 }
 
 /** The models that this process knows. */
@@ -92,7 +92,10 @@ export const parseLists = (lists: ConfigValue): Models => {
   const all = () => makeModels([...builtInModels.entries, ...defined])
   for (const item of [...lists.items(), ...lists.variable("ROLLCALL_LISTS").items()]) {
     const list = parseList(item)
-    if (list !== undefined && isUsable(item, list, all())) defined.push(entryOf(list))
+    if (list === undefined) continue
+    const fault = findListFault(list, all())
+    if (fault === null) defined.push(entryOf(list))
+    else item.fault(fault.message, fault.hint)
   }
   return defined.length === 0 ? builtInModels : all()
 }

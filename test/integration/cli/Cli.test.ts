@@ -13,7 +13,7 @@ describe("usage", () => {
   it("the help names the commands and flags, with examples, and exits 0", async () => {
     const helps: Readonly<Record<string, string>> = {
       "":
-        "start demo sandbox doctor store schema status tail export streams holds integrations plugins deadletters forget sessions fleet",
+        "start demo sandbox doctor store schema lists status tail export streams holds integrations plugins deadletters forget sessions fleet",
       start: "--once --config",
       doctor: "--config --json",
       demo: "--for --seed --json",
@@ -22,6 +22,7 @@ describe("usage", () => {
       tail: "--json --after --since --integration --model --kind --transition --config",
       export: "--json --model --integration --format --output --sqlite --follow --config",
       schema: "--connect --json --config",
+      "lists probe": "--integration --name --pages --config",
       "streams audit": "--json --config",
       "streams rewind": "--to --json --config",
       plugins: "new dev list show on off stop-writes resume-writes replay",

@@ -5,7 +5,7 @@
  * 1. Neither the module nor an error contains a value of a record   (I11)
  */
 import * as Effect from "effect/Effect"
-import { isDeeper, isObject, type JsonObject, maxDepth } from "../../domain/Canonical.ts"
+import { isObject, type JsonObject, maxDepth } from "../../domain/Canonical.ts"
 import { titleOf } from "../../domain/Model.ts"
 import { parseTime } from "../../domain/Watermark.ts"
 import { type Page, type PageRequest, Source, type SourceError } from "../../source/Source.ts"
@@ -20,6 +20,8 @@ export interface Probe extends Pick<PageRequest, "account" | "integration" | "mo
   /** The number of pages to read. */
   readonly pages: number
 }
+
+const report = progressPrinter(false)
 
 type Records = ReadonlyArray<JsonObject>
 type Ask = (part: Partial<PageRequest>) => Effect.Effect<Page, SourceError>
@@ -45,7 +47,11 @@ const hints: { readonly [tag in SourceError["reason"]["_tag"]]?: string } = {
 const finding = (request: Effect.Effect<string, SourceError>) =>
   Effect.catch(request, ({ reason }) => Effect.succeed(`unknown, because of an error: ${reason.message}`))
 
-const timeOf = (value: unknown): number => parseTime(value) ?? -Infinity
+/** In ms; -Infinity for a value that is not a time, or one so far away that a request could not name it. */
+const timeOf = (value: unknown): number => {
+  const time = parseTime(value) ?? -Infinity
+  return time > 0 && time < Date.UTC(2100) ? time : -Infinity
+}
 
 /** Requests the changes after now, and those after shortly before the newest change among the records. */
 const checkUpdatedAfter = Effect.fnUntraced(function*(ask: Ask, first: Page, records: Records) {
@@ -53,7 +59,7 @@ const checkUpdatedAfter = Effect.fnUntraced(function*(ask: Ask, first: Page, rec
   const now = Math.max(first.serverTime ?? first.requestedAt, newest + 1)
   const later = yield* ask({ updatedAfter: now })
   const unchanged = later.results.filter((row) => timeOf(row.changedAt) < now).length
-  if (2 * unchanged >= first.results.length) return "ignored: every poll reads the whole list"
+  if (unchanged > 0 && 2 * unchanged >= first.results.length) return "ignored: every poll reads the whole list"
   if (newest === -Infinity) return "supported"
   const recent = yield* ask({ updatedAfter: newest - 1000 })
   return recent.results.length === 0 ? "returns nothing: sweeps find the changes" : "supported"
@@ -70,13 +76,13 @@ const checkIds = Effect.fnUntraced(function*(ask: Ask, ids: ReadonlyArray<string
     : "not supported: a missing record is shown as absent, and is never published as deleted"
 }, finding)
 
-const isRising = (values: ReadonlyArray<unknown>) =>
-  values.every((value, index) => index === 0 || String(values[index - 1]) <= String(value))
+const isRising = (values: ReadonlyArray<string>) =>
+  values.every((value, index) => index === 0 || values[index - 1]! <= value)
 
 const findOrder = (records: Records): string => {
   const name = ["changed_at", "remote_created_at", "id"].find((name) => {
-    const values = records.map((record) => record[name])
-    return isRising(values) !== isRising(values.toReversed())
+    const values = records.map((record) => record[name]).filter((value) => typeof value === "string")
+    return values.length === records.length && isRising(values) !== isRising(values.toReversed())
   })
   return name === undefined ? "not recognized" : `by ${name}`
 }
@@ -112,7 +118,6 @@ const moduleText = ({ model, path }: Probe, findings: ReadonlyArray<string>, fie
 export const probeList = Effect.fnUntraced(function*(probe: Probe): Effect.fn.Return<string, CommandError, Source> {
   const { pages: most, path, ...stream } = probe
   const source = yield* Source
-  const report = progressPrinter(false)
   const ask: Ask = (part) =>
     source.page({ ...stream, priority: "poll", cursor: null, updatedAfter: null, ids: null, ...part })
   const pages: Array<Page> = []
@@ -130,8 +135,9 @@ export const probeList = Effect.fnUntraced(function*(probe: Probe): Effect.fn.Re
     pages.push(page)
     cursor = page.next
   } while (cursor !== null && pages.length < most)
-  const rows = pages.flatMap(({ results }) => results.map(({ value }) => value))
-  const records = rows.filter(isObject).filter((row) => typeof row["id"] === "string" && !isDeeper(row, maxDepth))
+  const rows = pages.flatMap(({ results }) => results)
+  const readable = rows.filter(({ depth, id }) => typeof id === "string" && id !== "" && depth <= maxDepth)
+  const records = readable.map(({ value }) => value).filter(isObject)
   const [first] = pages
   if (first === undefined || rows.length === 0) {
     return moduleText(probe, [`${path} of ${stream.integration} is empty, so its fields are not known`], new Map(), [])
@@ -145,6 +151,7 @@ export const probeList = Effect.fnUntraced(function*(probe: Probe): Effect.fn.Re
   yield* report(`testing the filters of ${path}`)
   const ids = [...new Set(records.map(({ id }) => String(id)))]
   const fields = inferFields(records)
+  const unnamed = new Set(records.flatMap((record) => Object.keys(record))).size - fields.size
   const findings = [
     `${path} of ${stream.integration}: ${formatPlural(records.length, "record")} on ${
       formatPlural(pages.length, "page")
@@ -152,6 +159,7 @@ export const probeList = Effect.fnUntraced(function*(probe: Probe): Effect.fn.Re
     `- rows that cannot be read: ${rows.length - records.length}; records that appeared twice: ${
       records.length - ids.length
     }`,
+    ...unnamed === 0 ? [] : [`- fields that the schema leaves out, because their names may be data: ${unnamed}`],
     `- updated_after: ${yield* checkUpdatedAfter(ask, first, records)}`,
     `- ids: ${yield* checkIds(ask, ids)}`,
     `- include_deleted: ${share(records, "remote_deleted_at")} have remote_deleted_at`,
@@ -159,6 +167,5 @@ export const probeList = Effect.fnUntraced(function*(probe: Probe): Effect.fn.Re
     `- order: ${findOrder(records)}`,
     `- nested records with ids: ${findNested(fields).map(({ path }) => path).join(", ") || "none"}`
   ]
-  yield* report("")
   return moduleText(probe, findings, fields, records)
-})
+}, Effect.ensuring(report("")))

@@ -108,7 +108,7 @@ const moduleText = ({ model, path }: Probe, findings: ReadonlyArray<string>, fie
     `  path: "${path}",`,
     ...schema === null ? [] : [`  schema: ${schema},`],
     ...references.length === 0 ? [] : [
-      "  // Other records repeat these. With the next lines, their changes are found before the next sweep:",
+      "  // Several records repeat the same record at these paths. With the next lines, its changes are found before the next sweep:",
       `  // references: [\n${references.join("\n")}\n  // ]`
     ],
     "})"

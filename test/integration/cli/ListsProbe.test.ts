@@ -125,7 +125,7 @@ export const hrisPeople = defineList("hris.people", {
     changed_at: time,
     remote_deleted_at: Schema.NullOr(time)
   }),
-  // Other records repeat these. With the next lines, their changes are found before the next sweep:
+  // Several records repeat the same record at these paths. With the next lines, its changes are found before the next sweep:
   // references: [
   //   { path: "team", kind: "team", shared: ["name"] },
   // ]

@@ -2,8 +2,10 @@
  * Installs the tarball of `npm publish` in an empty folder and uses it there. Nothing is downloaded: the tarball is unpacked
  * like npm does it, and its dependencies are links to the ones of this clone.
  */
+import * as Effect from "effect/Effect"
 import * as Yaml from "effect/encoding/Yaml"
 import { execFileSync, spawnSync } from "node:child_process"
+import { randomUUID } from "node:crypto"
 import {
   cpSync,
   existsSync,
@@ -22,6 +24,9 @@ import { publint } from "publint"
 import { formatMessage } from "publint/utils"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { freePort, Program } from "../cli/Program.ts"
+import { Broker, layer as brokerLayer, missing as brokerMissing } from "../kafka/Broker.ts"
+import * as Kcat from "../kafka/Kcat.ts"
+import { scriptOf, whileRunning } from "./Walkthrough.ts"
 
 const root = fileURLToPath(new URL("../../..", import.meta.url))
 const modules = join(root, "node_modules")
@@ -35,6 +40,7 @@ const manifest: {
   readonly exports: Readonly<Record<string, unknown>>
   readonly version: string
 } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+const missing = brokerMissing ?? Kcat.missing
 const tarball = join(folder, `rollcall-${manifest.version}.tgz`)
 
 const environment = {
@@ -271,6 +277,53 @@ describe("the npm package", () => {
       await Promise.all(started.map((program) => program.ended))
     }
   })
+
+  it.skipIf(missing !== null)(
+    `the commands and files of docs/further-lists.md lead from an empty folder to events in Kafka and a tested plugin${
+      missing === null ? "" : ` (skipped: ${missing})`
+    }`,
+    async () => {
+      const brokers = await Effect.runPromise(
+        Effect.scoped(Effect.provide(Effect.map(Broker, ({ brokers }) => brokers), brokerLayer))
+      )
+      const port = String(await freePort())
+      const prefix = `test-${randomUUID()}`
+      const walk = join(folder, "walk")
+      mkdirSync(join(walk, "rollcall"), { recursive: true })
+      // the package is installed, so npm and npx download nothing
+      const installed = `
+npm() { if [ "$1" = install ]; then ln -s "${join(folder, "node_modules")}" .; else command npm "$@"; fi; }
+npx() { if [ "$1" = --package ]; then shift 2; fi; command npx "$@"; }
+`
+      const [first = ""] = scriptOf("docs/plugins/guide.md")
+      const page = scriptOf("docs/further-lists.md").join("\n")
+        .replaceAll("localhost:9092", brokers[0] ?? "")
+        .replaceAll("rollcall.hris.employee", `${prefix}.hris.employee`)
+        .replaceAll("4010", port)
+      const settings = {
+        cwd: join(walk, "rollcall"),
+        environment: { ...environment, ROLLCALL_TOPIC: `${prefix}.{model}` }
+      }
+      await whileRunning(`${installed}\n${first}\n${page}`, settings, async ({ code, stdout, text }) => {
+        assert.strictEqual(code, 0, text)
+        assert.match(stdout, /pass 4/)
+        const list = `http://127.0.0.1:${port}/_sandbox/models/hris.employee?integration=workday:acme`
+        const { records } = await (await fetch(list)).json() as {
+          readonly records: ReadonlyArray<{ readonly id: string }>
+        }
+        const events = [...stdout.matchAll(/^workday:acme\/hris\.employee\/(\S+) (.*)$/gm)].map((
+          [, id, value = ""]
+        ) => ({
+          id,
+          event: JSON.parse(value)
+        }))
+        assert.isAtLeast(records.length, 8)
+        assert.sameMembers(events.map(({ id }) => id), records.map(({ id }) => id))
+        for (const { event } of events) assert.deepInclude(event, { model: "hris.employee", kind: "created" })
+      })
+    },
+    600_000
+  )
 
   it("reports a faulty rollcall.config.ts, and names the trigger or option that a misspelled one resembles", () => {
     const plugin = (trigger: string, options: string) =>

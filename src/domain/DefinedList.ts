@@ -130,6 +130,20 @@ export const entryOf = (list: AnyList): ListEntry => {
   })
 }
 
+/** A trigger of a list without the types of its records. */
+export interface AnyListTrigger {
+  readonly list: AnyList
+  readonly step: string
+}
+
+export const isListTrigger = (value: unknown): value is AnyListTrigger =>
+  typeof value === "object" && value !== null && "list" in value && isDefinedList(value.list) &&
+  "step" in value && typeof value.step === "string"
+
+/** The name of a trigger: `hris.employee.created` for `employees.created`. */
+export const nameOfTrigger = (of: string | AnyListTrigger): string =>
+  typeof of === "string" ? of : `${of.list.model}.${of.step}`
+
 /** The name of a model, or of a defined list. */
 export const nameOfModel = (of: Model | AnyList): Model => typeof of === "string" ? of : of.model
 

@@ -23,7 +23,7 @@ import { AsyncLocalStorage } from "node:async_hooks"
 import { type ReadName, readNames } from "../api/Reads.ts"
 import { type WriteName, writeNames } from "../api/Writes.ts"
 import type { BuiltInModel, ReadModel } from "../domain/BuiltInModels.ts"
-import type { AnyList } from "../domain/DefinedList.ts"
+import type { AnyList, AnyListTrigger } from "../domain/DefinedList.ts"
 import {
   Api,
   type Capabilities,
@@ -34,7 +34,7 @@ import {
   type StepOptions,
   type UnifiedApi
 } from "./Capabilities.ts"
-import type { EventOf, RecordIn, RecordOf, Trigger } from "./Event.ts"
+import type { OneOf, RecordIn, RecordOf, Trigger } from "./Event.ts"
 import { isHandlerError, Uncaught } from "./Failure.ts"
 import { executeFetch } from "./Fetch.ts"
 import { lazily } from "./Lazy.ts"
@@ -80,7 +80,11 @@ export interface AsyncCapabilities {
   }
   readonly events: {
     /** The events after position `from`, up to and including position `to`, in order. */
-    readonly between: <T extends Trigger>(trigger: T, from: string, to: string) => Promise<ReadonlyArray<EventOf<T>>>
+    readonly between: <const T extends Trigger | AnyListTrigger>(
+      trigger: T,
+      from: string,
+      to: string
+    ) => Promise<ReadonlyArray<OneOf<T>>>
   }
   readonly journal: AsyncJournal
   /**

@@ -15,8 +15,8 @@ import type { readSchemas } from "../api/Reads.ts"
 import type { ToolCategory } from "../api/Tools.ts"
 import type { Empty, WriteBody, WriteData, WriteName, WriteParams, writeSchemas } from "../api/Writes.ts"
 import type { BuiltInModel, ReadModel } from "../domain/BuiltInModels.ts"
-import type { AnyList } from "../domain/DefinedList.ts"
-import type { EventOf, RecordIn, RecordOf, Trigger } from "./Event.ts"
+import type { AnyList, AnyListTrigger } from "../domain/DefinedList.ts"
+import type { OneOf, RecordIn, RecordOf, Trigger } from "./Event.ts"
 import type { HandlerError } from "./Failure.ts"
 
 /**
@@ -103,17 +103,17 @@ export class Records extends Context.Service<Records, {
 /** The event log of the event's integration. */
 export class Events extends Context.Service<Events, {
   /** The events after position `from`, up to and including position `to`, in order. */
-  readonly between: <T extends Trigger>(
+  readonly between: <const T extends Trigger | AnyListTrigger>(
     trigger: T,
     from: string,
     to: string
-  ) => Effect.Effect<ReadonlyArray<EventOf<T>>, HandlerError>
+  ) => Effect.Effect<ReadonlyArray<OneOf<T>>, HandlerError>
 }>()("rollcall/plugin/Events") {
-  static between<T extends Trigger>(
+  static between<const T extends Trigger | AnyListTrigger>(
     trigger: T,
     from: string,
     to: string
-  ): Effect.Effect<ReadonlyArray<EventOf<T>>, HandlerError, Events> {
+  ): Effect.Effect<ReadonlyArray<OneOf<T>>, HandlerError, Events> {
     return Effect.flatMap(Events, (events) => events.between(trigger, from, to))
   }
 }

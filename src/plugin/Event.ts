@@ -8,7 +8,7 @@ import type { modelSchemas } from "../api/ModelSchemas.ts"
 import type { BuiltInModel, TransitionName } from "../domain/BuiltInModels.ts"
 import type { JsonValue } from "../domain/Canonical.ts"
 import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
-import type { DefinedList, ListRecord, RecordFields } from "../domain/DefinedList.ts"
+import type { AnyListTrigger, DefinedList, ListRecord, ListTrigger, RecordFields } from "../domain/DefinedList.ts"
 import type { Cause } from "../domain/Echo.ts"
 import type { Model } from "../domain/Model.ts"
 
@@ -141,8 +141,16 @@ export type ListEventOf<M extends Model, F extends RecordFields, S extends strin
     : S extends "updated" ? Updated<ListRecord<F>, [P] extends [never] ? ListPropertyOf<F> : P>
     : Transitioned<ListRecord<F>, S>)
 
-/** The event that a handler of several triggers receives: `EventOf` the trigger that matched. */
-export type OneOf<T extends Trigger, P extends string = never> = { [K in T]: EventOf<K, P> }[T]
+/** The event that a handler of several triggers receives: the event of the trigger that matched. */
+export type OneOf<T extends Trigger | AnyListTrigger, P extends string = never> = T extends Trigger ? EventOf<T, P>
+  : T extends ListTrigger<infer M, infer F, infer _T, infer S> ? ListEventOf<M, F, S, P>
+  : never
+
+/** The properties whose changes the updates among several triggers can be about. */
+export type UpdatedPropertyOf<T extends Trigger | AnyListTrigger> = T extends Trigger
+  ? T extends `${string}.updated` ? PropertyOf<T> : never
+  : T extends ListTrigger<infer _M, infer F, infer _T, "updated"> ? ListPropertyOf<F>
+  : never
 
 /** An event of any trigger. */
 export type AnyEvent = OneOf<Trigger>

@@ -30,6 +30,21 @@ const offboard = Plugin.make("offboard")
   .batch(employees.created, { size: 2, within: "1 second" }, async (events) => {
     seen.push(events.map(({ after }) => after.id).join())
   })
+  .onAny(
+    [employees.updated, employees.transition("terminated"), "ats.tag.deleted"],
+    { as: "any", changed: ["employment_status"] },
+    async (event) => {
+      if (event.model === "ats.tag") seen.push(`tag ${event.before?.name}`)
+      else if ("changed" in event) seen.push(`any ${event.changed satisfies ReadonlyArray<"employment_status">}`)
+      else seen.push(`any ${event.transition.name satisfies "terminated"} ${event.after.first_name}`)
+    }
+  )
+  .every("1 day", { as: "daily" }, async (tick, { events }) => {
+    const ended = await events.between(employees.transition("terminated"), tick.from, tick.to)
+    seen.push(
+      ...ended.map(({ after, transition: { name } }) => `daily ${name satisfies "terminated"} ${after.first_name}`)
+    )
+  })
 
 /** Never run: these cases are checked by the compiler. */
 export const refused = () => [
@@ -37,6 +52,11 @@ export const refused = () => [
   employees.transition("hired"),
   // @ts-expect-error an employee has no such property
   Plugin.make("x").on(employees.updated, { changed: ["age"] }, async () => {}),
+  // @ts-expect-error only the updates of one of the triggers have these properties
+  Plugin.make("x").onAny([employees.updated, "ats.tag.created"], { as: "x", changed: ["name"] }, async () => {}),
+  Plugin.make("x").every("1 day", { as: "x" }, (tick) =>
+    // @ts-expect-error a model has no list of triggers
+    Effect.asVoid(Plugin.Events.between("hris.employee.created", tick.from, tick.to))),
   // @ts-expect-error the first name is a text
   Testing.event(employees.created, { after: { first_name: 7 } })
 ]
@@ -49,10 +69,20 @@ describe("a plugin for a defined list", () => {
       Testing.event(employees.created, { after: { id: "a" } }),
       Testing.event(employees.updated, { before: { first_name: "Ada" }, after: { first_name: "Eve" } }),
       Testing.event(employees.transition("terminated"), { after: { first_name: "Eve" } }),
-      Testing.event(teams.created, { after: { size: 3 } })
+      Testing.event(teams.created, { after: { size: 3 } }),
+      Testing.event("ats.tag.deleted", { before: { name: "vip" } })
     ])
     assert.isNull(results.failure)
-    assert.sameMembers(seen, ["a", "Ada → Eve, hris.employee", "terminated Eve", "team team-1 3"])
+    assert.isNull((await testing.tick("daily")).failure)
+    assert.sameMembers(seen, [
+      "a",
+      "Ada → Eve, hris.employee",
+      "terminated Eve",
+      "team team-1 3",
+      "any employment_status",
+      "tag vip",
+      "daily terminated Eve"
+    ])
   })
 
   it("reads records of the list, as they were published and as the API has them", async () => {

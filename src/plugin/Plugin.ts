@@ -11,7 +11,14 @@
 import type * as Config from "effect/Config"
 import type { ReadName } from "../api/Reads.ts"
 import type { WriteName } from "../api/Writes.ts"
-import { type AnyList, isDefinedList, type ListTrigger, type RecordFields } from "../domain/DefinedList.ts"
+import {
+  type AnyList,
+  type AnyListTrigger,
+  isListTrigger,
+  type ListTrigger,
+  nameOfTrigger,
+  type RecordFields
+} from "../domain/DefinedList.ts"
 import type { DurationInput } from "../domain/DurationText.ts"
 import type { Model } from "../domain/Model.ts"
 import type { HandlerFunction } from "./Async.ts"
@@ -23,7 +30,8 @@ import type {
   ListPropertyOf,
   OneOf,
   PropertyOf,
-  Trigger
+  Trigger,
+  UpdatedPropertyOf
 } from "./Event.ts"
 import {
   type Activation,
@@ -115,7 +123,7 @@ export interface Plugin<C> {
     handle: HandlerFunction<EventOf<KnownTrigger<T>, P>, C>
   ): Plugin<C>
   /** Runs one handler for the events of several triggers, in order per record across all of them. */
-  onAny<const T extends Trigger, const P extends PropertyOf<T> = never>(
+  onAny<const T extends Trigger | AnyListTrigger, const P extends UpdatedPropertyOf<T> = never>(
     triggers: ReadonlyArray<T>,
     options: UpdateOptions<P> & { readonly as: string },
     handle: HandlerFunction<OneOf<T, P>, C>
@@ -150,13 +158,6 @@ export const isPlugin = (value: unknown): value is Plugin<unknown> =>
 const optionsOf = (options: unknown): EventOptions & Partial<BatchOptions> & Pick<UpdateOptions<string>, "changed"> =>
   typeof options === "object" && options !== null ? options : {}
 
-const isListTrigger = (trigger: unknown): trigger is { readonly list: AnyList; readonly step: string } =>
-  typeof trigger === "object" && trigger !== null && "list" in trigger && isDefinedList(trigger.list) &&
-  "step" in trigger && typeof trigger.step === "string"
-
-/** The name of a trigger: `hris.employee.created` for `employees.created`. */
-const nameOf = (trigger: unknown): unknown => isListTrigger(trigger) ? `${trigger.list.model}.${trigger.step}` : trigger
-
 const define = <C>(
   name: string,
   definition: Definition<C>,
@@ -175,7 +176,7 @@ const define = <C>(
   ): Plugin<C> => {
     const used = new Map(lists.map((list) => [list.model, list]))
     for (const trigger of given) if (isListTrigger(trigger)) used.set(trigger.list.model, trigger.list)
-    const triggers = given.map(nameOf)
+    const triggers = given.map((trigger) => isListTrigger(trigger) ? nameOfTrigger(trigger) : trigger)
     const { as } = optionsOf(options)
     const own = typeof as === "string" ? as : by === "every" ? String(interval) : triggers.join(", ")
     const found = [...validateHandler(name, { by, name: own, triggers, interval, options, handle }, [...used.values()])]

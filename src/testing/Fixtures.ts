@@ -18,9 +18,11 @@ import {
 } from "../domain/ChangeEvent.ts"
 import {
   type AnyList,
+  type AnyListTrigger,
   type DefinedList,
   type ListRecord,
   type ListTrigger,
+  nameOfTrigger,
   type RecordFields,
   withLists
 } from "../domain/DefinedList.ts"
@@ -234,9 +236,9 @@ export function event<M extends Model, F extends RecordFields, T extends string,
   fixture: ListFixture<F, S>
 ): ListEventOf<M, F, S>
 export function event<const T extends Trigger>(trigger: T, fixture: EventFixture<T>): EventOf<T>
-export function event(given: string | { readonly list: AnyList; readonly step: string }, fixture: Loose): object {
+export function event(given: string | AnyListTrigger, fixture: Loose): object {
   const models = withLists(typeof given === "string" ? [] : [given.list])
-  const trigger = typeof given === "string" ? given : `${given.list.model}.${given.step}`
+  const trigger = nameOfTrigger(given)
   refuse([
     ...triggerIssues(models, "Testing.event", trigger),
     ...issuesIn("Testing.event", "the second argument", fixture, eventProperties)

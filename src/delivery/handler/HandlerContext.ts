@@ -8,7 +8,7 @@ import { type ReadName, readNames } from "../../api/Reads.ts"
 import { Empty, type WriteBody, type WriteData, type WriteName, writeNames, writeSchemas } from "../../api/Writes.ts"
 import type { ReadModel } from "../../domain/BuiltInModels.ts"
 import { parsePosition } from "../../domain/ChangeEvent.ts"
-import { type AnyList, nameOfModel } from "../../domain/DefinedList.ts"
+import { type AnyList, type AnyListTrigger, nameOfModel, nameOfTrigger } from "../../domain/DefinedList.ts"
 import {
   Api,
   type Capabilities,
@@ -20,7 +20,7 @@ import {
   type WriteOptions,
   type Writes
 } from "../../plugin/Capabilities.ts"
-import type { EventOf, RecordIn, Trigger } from "../../plugin/Event.ts"
+import type { OneOf, RecordIn, Trigger } from "../../plugin/Event.ts"
 import { eventFor, toPublishedEvent, unfiltered } from "../../plugin/EventMatching.ts"
 import { type HandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
 import { lazily, lazyClient } from "../../plugin/Lazy.ts"
@@ -180,14 +180,15 @@ const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
       : Effect.fail(new Permanent({ message: `"${position}" is not a position of this log` }))
   }
   return {
-    between: Effect.fnUntraced(function*<T extends Trigger>(trigger: T, from: string, to: string) {
+    between: Effect.fnUntraced(function*<T extends Trigger | AnyListTrigger>(of: T, from: string, to: string) {
+      const trigger = nameOfTrigger(of)
       const model = trigger.slice(0, trigger.lastIndexOf("."))
       const subscription = {
         activation: { _tag: "Event", triggers: [trigger], changed: null },
         options: unfiltered
       } as const
       const end = yield* at(to)
-      const events: Array<EventOf<T>> = []
+      const events: Array<OneOf<T>> = []
       let after = yield* at(from)
       while (true) {
         const rows = yield* Effect.mapError(
@@ -199,7 +200,7 @@ const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
             ? null
             : eventFor("", subscription, toPublishedEvent(store.identity, entry))
           // `eventFor` returns the event of the trigger, so the cast is safe
-          if (event !== null) events.push(event as EventOf<T>)
+          if (event !== null) events.push(event as OneOf<T>)
         }
         const last = rows.at(-1)
         if (last === undefined || rows.length < rowsAtOnce || last.position >= end) return events

@@ -229,6 +229,26 @@ const straySql = (sources: Sources): ReadonlyArray<string> =>
       .map((name) => `${path} imports ${name}`)
   )
 
+/** What joins, describes or types the built-in entries. Everything else reads `CurrentModels`, so that it knows defined lists too. */
+const knowsBuiltIns =
+  /^(domain|config|events|testing|cli\/lists)\/|^(http\/contract\/Api|capture\/derived\/ApplicationChanges)\.ts$/
+
+const strayBuiltIns = (sources: Sources): ReadonlyArray<string> =>
+  [...sources].flatMap(([path, text]) => {
+    if (knowsBuiltIns.test(path)) return []
+    const imported = [...withoutTypes(text).matchAll(/^import \{([^}]*)\} from "[^"]*\/BuiltInModels\.ts"/gm)]
+      .flatMap(([, names = ""]) => names.split(",").map((name) => name.trim()))
+      .filter((name) => name !== "" && name !== "CurrentModels" && !name.startsWith("type "))
+    const byDefault = [...text.matchAll(/\b(?:defaultProcessing|unchanging)\([\w.]+\)/g)].map(([call]) => call)
+    return [...imported, ...byDefault].map((found) => `${path} knows only the built-in models: ${found}`)
+  })
+
+/** By default, `CurrentModels` has only the built-in models: a command that reads a configuration must provide its models. */
+const lostModels = (sources: Sources): ReadonlyArray<string> =>
+  [...sources].filter(([, text]) =>
+    /\bConfig\.check\(/.test(text) && !/\bwithSettings\(|\bprovideService\(CurrentModels,/.test(text)
+  ).map(([path]) => path)
+
 /** Each cycle once, as the path that closes it. */
 const cyclesIn = (imports: ReadonlyMap<string, Iterable<string>>): ReadonlyArray<string> => {
   const found: Array<string> = []
@@ -329,6 +349,8 @@ describe("architecture", () => {
   holds("no barrel is imported", barrelImports)
   holds("only the layer network makes HTTP clients", strayClients)
   holds("only the store uses the SQL client", straySql)
+  holds("only what describes the built-in models knows them instead of the models of the process", strayBuiltIns)
+  holds("every command that reads a configuration runs with its models", lostModels)
   holds("no imports form a cycle", cycles)
   holds("the subfolders of a folder import each other one way", folderCycles)
   holds(`no file is longer than ${longest} lines`, tooLong)
@@ -402,6 +424,28 @@ describe("the architecture rules", () => {
       "http/A.ts": 'import { SqlClient } from "effect/sql/SqlClient"'
     },
     "http/A.ts imports effect/sql/SqlClient"
+  )
+  catches(
+    "see a module that knows only the built-in models",
+    strayBuiltIns,
+    {
+      "capture/read/A.ts":
+        'import { builtInModels, CurrentModels, type ReadModel } from "../../domain/BuiltInModels.ts"',
+      "capture/read/B.ts": 'import type { BuiltInModel } from "../../domain/BuiltInModels.ts"'
+    },
+    "capture/read/A.ts knows only the built-in models: builtInModels"
+  )
+  catches(
+    "see a processing by the built-in models",
+    strayBuiltIns,
+    { "capture/read/A.ts": "defaultProcessing(key.model)\ndefaultProcessing(key.model, models)" },
+    "capture/read/A.ts knows only the built-in models: defaultProcessing(key.model)"
+  )
+  catches(
+    "see a command that loses the models of its configuration",
+    lostModels,
+    { "cli/A.ts": "Config.check(input)", "cli/B.ts": "Config.check(input)\nwithSettings(settings)" },
+    "cli/A.ts"
   )
   catches(
     "see a cycle",

@@ -9,6 +9,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import kafkajs from "kafkajs"
+import { builtInModels } from "../../src/domain/BuiltInModels.ts"
 import { type KafkaMessage, makeEncoder } from "../../src/publish/kafka/KafkaMessage.ts"
 import { splitIntoSends } from "../../src/publish/kafka/Sends.ts"
 import * as Sqlite from "../../src/store/sqlite/Sqlite.ts"
@@ -23,7 +24,13 @@ const batchBytes = 1_048_588
 const transactions = await Effect.gen(function*() {
   const store = Context.get(yield* Layer.build(Sqlite.layer({ file })), Store)
   const transactions: Array<ReadonlyArray<ReadonlyArray<KafkaMessage>>> = []
-  const encode = makeEncoder({ identity: store.identity, topic, state: false, limitOf: () => batchBytes })
+  const encode = makeEncoder({
+    identity: store.identity,
+    models: builtInModels,
+    topic,
+    state: false,
+    limitOf: () => batchBytes
+  })
   for (let after = 0;;) {
     const entries = yield* store.readLog({ after, limit: perTransaction })
     if (entries.length === 0) return transactions

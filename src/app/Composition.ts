@@ -25,11 +25,10 @@ import { type RawConfig } from "../config/RawConfig.ts"
 import type { StoreLocation } from "../config/StoreSettings.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
 import { endRunningDeliveries } from "../delivery/engine/WithoutPlugins.ts"
-import { builtInModels } from "../domain/BuiltInModels.ts"
+import { CurrentModels } from "../domain/BuiltInModels.ts"
 import type { EncryptionKey } from "../domain/EncryptionKey.ts"
 import { isModel, type Model, type StreamKey } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
-import { rulesBelow } from "../domain/Redaction.ts"
 import { Calls } from "../fleet/Calls.ts"
 import { KeyWatch } from "../fleet/KeyWatch.ts"
 import { Membership } from "../fleet/Membership.ts"
@@ -39,6 +38,7 @@ import { version } from "../http/contract/Version.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
 import * as Server from "../http/Server.ts"
 import * as OutgoingHttp from "../network/OutgoingHttp.ts"
+import { CurrentProxies } from "../network/Proxies.ts"
 import { Relay } from "../publish/Relay.ts"
 import * as Retention from "../publish/Retention.ts"
 import { AccountStatus } from "../source/AccountStatus.ts"
@@ -79,6 +79,11 @@ export interface ResolvedConfig extends Config.Settings {
   readonly rawConfig: RawConfig
 }
 
+/** Runs an effect with the models and the proxies of a configuration. By default, only the built-in models are known. */
+export const withSettings =
+  ({ known, proxies }: Pick<Config.Settings, "known" | "proxies">) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    effect.pipe(Effect.provideService(CurrentModels, known), Effect.provideService(CurrentProxies, proxies))
+
 const apiLayer = (options: UnifiedApi.Options) => Layer.provide(UnifiedApi.layer(options), UnifiedApi.httpClient)
 
 /** The API for a command without a store. Its process does not share the request budget of the accounts. */
@@ -89,18 +94,8 @@ type ProcessingSettings = Pick<Config.Settings, "known" | "models" | "redactKey"
 const processingByModel =
   ({ known, models, redactKey }: ProcessingSettings) => (model: Model): Processing.Processing => {
     if (!isModel(known, model)) return Processing.unchanging(model, known)
-    const settingsOf = (model: Model) => models[model] ?? { remoteData: "drop", redact: {} }
-    const { remoteData, redact } = settingsOf(model)
-    const derived = builtInModels.derivedOf(model)
-    const source = derived === undefined ? undefined : settingsOf(derived.from)
-    // a list in place of the derivation must not show what the rules of the source hide in its records
-    const copied = derived === undefined || source === undefined ? {} : rulesBelow(source.redact, derived.property)
-    return Processing.make(model, {
-      remoteData,
-      redact: { ...copied, ...redact },
-      ...source === undefined ? {} : { source },
-      key: redactKey === null ? "" : Redacted.value(redactKey)
-    }, known)
+    const rulesOf = (model: Model) => models[model] ?? { remoteData: "drop", redact: {} }
+    return Processing.configured(model, rulesOf, redactKey === null ? "" : Redacted.value(redactKey), known)
   }
 
 /** Null for a model that only the store knows: a list that is no longer defined, or a model of a later version. */

@@ -11,7 +11,7 @@ import { startProcess } from "../../test/support/capture/Capturing.ts"
 import { listsOnly, toPage } from "../../test/support/source/Doubles.ts"
 import * as MemoryStore from "../../test/support/store/MemoryStore.ts"
 import { lists } from "../api/Lists.ts"
-import { modelNames } from "../domain/BuiltInModels.ts"
+import { builtInModels, modelNames } from "../domain/BuiltInModels.ts"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
 import { defaultProcessing } from "../domain/Processing.ts"
 import { type Format, makeEncoder } from "../publish/kafka/KafkaMessage.ts"
@@ -76,7 +76,14 @@ const identity = { store: "store", generation: 1 }
 
 /** Every message of these events, with key and headers. */
 const messagesOf = (entries: ReadonlyArray<LogEntry>, format: Format) => {
-  const encode = makeEncoder({ identity, topic: "{model}", state: true, format, limitOf: () => 1_000_000 })
+  const encode = makeEncoder({
+    identity,
+    models: builtInModels,
+    topic: "{model}",
+    state: true,
+    format,
+    limitOf: () => 1_000_000
+  })
   return entries.flatMap((entry) => encode(entry).messages).map(({ value, ...message }) => ({
     ...message,
     value: value?.toString() ?? null

@@ -11,7 +11,8 @@ import {
   serverLayer,
   serviceLayer,
   takePart,
-  telemetryLayer
+  telemetryLayer,
+  withSettings
 } from "../app/Composition.ts"
 import { Capture } from "../capture/schedule/Capture.ts"
 import { listed } from "../capture/schedule/ModelDiscovery.ts"
@@ -25,7 +26,6 @@ import { CurrentModels } from "../domain/BuiltInModels.ts"
 import { type StreamKey, streamName } from "../domain/Model.ts"
 import { version } from "../http/contract/Version.ts"
 import * as Server from "../http/Server.ts"
-import { CurrentProxies } from "../network/Proxies.ts"
 import { Relay } from "../publish/Relay.ts"
 import { Store } from "../store/Store.ts"
 import { config, given, switchFlag } from "./terminal/Flags.ts"
@@ -165,8 +165,7 @@ export const start = Command.make("start", {
       }).pipe(
         Effect.provide(serviceLayer(settings, flags.takeOver)),
         Effect.provide(telemetryLayer(settings)),
-        Effect.provideService(CurrentProxies, settings.proxies),
-        Effect.provideService(CurrentModels, settings.known),
+        withSettings(settings),
         stopOnSignal
       )
     }).pipe(

@@ -8,12 +8,17 @@
 import * as Command from "effect/cli/Command"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { kafkaOptions, loadKafka, processingByStream, storeInspector, storeLayer } from "../app/Composition.ts"
+import {
+  kafkaOptions,
+  loadKafka,
+  processingByStream,
+  storeInspector,
+  storeLayer,
+  withSettings
+} from "../app/Composition.ts"
 import type { Plan } from "../capture/rewrite/StoreAdoption.ts"
 import * as Config from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
-import { CurrentModels } from "../domain/BuiltInModels.ts"
-import { CurrentProxies } from "../network/Proxies.ts"
 import type { SinkCheckpoint } from "../publish/Sink.ts"
 import { connect } from "./client/ClientCommand.ts"
 import { config, json, yes } from "./terminal/Flags.ts"
@@ -58,10 +63,7 @@ const adopt = Command.make("adopt", { config, yes, json }, ({ config, json, yes 
       }
       const published = kafka === null
         ? null
-        : (yield* (yield* loadKafka).inspect(kafkaOptions(kafka, []), log).pipe(
-          Effect.provideService(CurrentProxies, settings.proxies),
-          Effect.provideService(CurrentModels, settings.known)
-        )).published
+        : (yield* (yield* loadKafka).inspect(kafkaOptions(kafka, []), log)).published
       const plan = yield* StoreAdoption.plan(published?.generation ?? 0)
       yield* confirm({
         yes,
@@ -84,7 +86,10 @@ const adopt = Command.make("adopt", { config, yes, json }, ({ config, json, yes 
           ? JSON.stringify({ store: store.name, published, ...plan })
           : `the store is adopted: start Rollcall, which publishes generation ${plan.to}`
       )
-    }).pipe(Effect.provide(storeLayer(store, { patient: false, keys: settings.encryptionKeys })))
+    }).pipe(
+      Effect.provide(storeLayer(store, { patient: false, keys: settings.encryptionKeys })),
+      withSettings(settings)
+    )
   }).pipe(withTerminalErrors)).pipe(
     Command.withDescription(
       "Accept a restored or replaced store: publish every live record again, in a new generation"

@@ -159,8 +159,23 @@ export const make = (model: Model, options: ProcessingOptions, models = builtInM
   }
 }
 
+/** With the rules of a configuration. A list in place of a derived model hides in its records what the rules of the source hide there. */
+export const configured = (
+  model: Model,
+  rulesOf: (model: Model) => ProcessingRules,
+  key: string,
+  models: Models
+): Processing => {
+  const { redact, remoteData } = rulesOf(model)
+  const derived = builtInModels.derivedOf(model)
+  if (derived === undefined) return make(model, { remoteData, redact, key }, models)
+  const source = rulesOf(derived.from)
+  const copied = rulesBelow(source.redact, derived.property)
+  return make(model, { remoteData, redact: { ...copied, ...redact }, source, key }, models)
+}
+
 /** Leaves stored content as it is. For a model that only the store knows: its rules, and the places of other records in it, are unknown. */
-export const unchanging = (model: Model, models = builtInModels): Processing =>
+export const unchanging = (model: Model, models: Models): Processing =>
   make(model, { remoteData: "carry", redact: {}, key: "" }, models)
 
 const byDefault = perModels((): Map<Model, Processing> => new Map())

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { entries, entry } from "../../test/integration/publish/Entries.ts"
+import { builtInModels } from "../domain/BuiltInModels.ts"
 import { cloudEventTextOf, type LogEntry } from "../domain/ChangeEvent.ts"
 import { defineList } from "../domain/DefinedList.ts"
 import { type Format, type KafkaMessage, makeEncoder, progressMessage } from "../publish/kafka/KafkaMessage.ts"
@@ -17,7 +18,14 @@ const hire: LogEntry = {
 }
 
 const sent = (entry: LogEntry, limit = 1_000_000, format: Format = "cloudevents"): ReadonlyArray<KafkaMessage> =>
-  makeEncoder({ identity, topic: "rollcall.{model}", state: true, format, limitOf: () => limit })(entry).messages
+  makeEncoder({
+    identity,
+    models: builtInModels,
+    topic: "rollcall.{model}",
+    state: true,
+    format,
+    limitOf: () => limit
+  })(entry).messages
 
 const received = ({ headers, value }: KafkaMessage) => ({
   headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, Buffer.from(text)])),

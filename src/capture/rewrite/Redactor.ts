@@ -19,6 +19,7 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import { type Processing, unchanging } from "../../domain/Processing.ts"
 import { combine, satisfies } from "../../domain/Redaction.ts"
@@ -217,10 +218,11 @@ export const begin = Effect.fn("Redactor.begin")(function*(
   processingOf: ProcessingOf
 ): Effect.fn.Return<ReadonlyArray<{ readonly stream: StreamState; readonly target: Target }>, StoreError, Store> {
   const store = yield* Store
+  const models = yield* CurrentModels
   const key = store.encryptionKey
   const outdated = (yield* store.streams).filter(({ integration }) => owns(integration)).flatMap((stream) => {
     const processing = processingOf(stream)
-    const target = { processing: processing ?? unchanging(stream.model), key }
+    const target = { processing: processing ?? unchanging(stream.model, models), key }
     const isUnfinished = stream.redacting !== undefined && processing !== null
     return isUnfinished || isOutdated(stream, target) ? [{ stream, target }] : []
   })

@@ -113,7 +113,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     const worker = yield* StreamWorker.make({
       key: { integration, model },
       settings,
-      processing: processing ?? Processing.defaultProcessing(model),
+      processing: processing ?? Processing.defaultProcessing(model, models),
       derivedProcessing,
       minOverlap: options.minOverlap,
       confirmInterval: options.confirmInterval,

@@ -10,13 +10,19 @@ import * as Result from "effect/Result"
 import { existsSync } from "node:fs"
 import { statfs } from "node:fs/promises"
 import { dirname, resolve } from "node:path"
-import { kafkaOptions, loadKafka, resolveConfig, sourceLayer, storeInspector } from "../../app/Composition.ts"
+import {
+  kafkaOptions,
+  loadKafka,
+  resolveConfig,
+  sourceLayer,
+  storeInspector,
+  withSettings
+} from "../../app/Composition.ts"
 import * as Config from "../../config/Config.ts"
 import type { KafkaSettings } from "../../config/KafkaSettings.ts"
 import type { Fault, RawConfig } from "../../config/RawConfig.ts"
 import { findIneffective, findUnknownVariables } from "../../config/UnknownNames.ts"
-import { CurrentModels } from "../../domain/BuiltInModels.ts"
-import { CurrentProxies, describe, type Proxies, proxyFor } from "../../network/Proxies.ts"
+import { describe, type Proxies, proxyFor } from "../../network/Proxies.ts"
 import { findDivergence } from "../../publish/ResumePoint.ts"
 import { findPublishedElsewhere } from "../../publish/Sink.ts"
 import type { Source } from "../../source/Source.ts"
@@ -235,7 +241,6 @@ export const examine = Effect.fnUntraced(function*(rawConfig: RawConfig, json: b
   const uses = yield* Config.findPluginUses(settings)
   yield* report(checkGroups({ ...settings, rawConfig, unknown, uses }), json).pipe(
     Effect.provide(sourceLayer({ ...settings, ...timeouts })),
-    Effect.provideService(CurrentProxies, settings.proxies),
-    Effect.provideService(CurrentModels, settings.known)
+    withSettings(settings)
   )
 })

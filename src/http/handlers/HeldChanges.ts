@@ -9,7 +9,7 @@ import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { isObject, type JsonObject } from "../../domain/Canonical.ts"
 import type { DeleteReason } from "../../domain/ChangeEvent.ts"
 import { diff, type PathChange } from "../../domain/Diff.ts"
-import { isModel, type Models } from "../../domain/Model.ts"
+import type { Models } from "../../domain/Model.ts"
 import { defaultProcessing } from "../../domain/Processing.ts"
 import { findScopeChanges } from "../../domain/ScopeChange.ts"
 import type { HeldRow, ListedHold } from "../../store/Records.ts"
@@ -37,8 +37,8 @@ const parsed = (json: string | null): JsonObject | null => {
 
 const changeOf = (models: Models, { model }: ListedHold) => (row: HeldRow): HeldChange => {
   const [before, after] = [parsed(row.published), row.deleted ? null : parsed(row.content)]
-  const isUpdate = before !== null && after !== null && isModel(models, model)
-  return { row, before, after, changes: isUpdate ? diff(defaultProcessing(model, models).shape, before, after) : [] }
+  const { shape } = defaultProcessing(model, models)
+  return { row, before, after, changes: before === null || after === null ? [] : diff(shape, before, after) }
 }
 
 export const changesOf = Effect.fnUntraced(function*(hold: ListedHold, after: string | null, limit: number) {

@@ -85,7 +85,8 @@ describe("the AsyncAPI document", () => {
     const identity = { store: "s", generation: 1 }
     const sent = (limit: number) =>
       [entry({ position: 1, id: "a" }), entry({ position: 2, id: "a", version: 2, kind: "deleted" })].flatMap((some) =>
-        makeEncoder({ identity, topic: "{model}", state: true, limitOf: () => limit })(some).messages
+        makeEncoder({ identity, models: builtInModels, topic: "{model}", state: true, limitOf: () => limit })(some)
+          .messages
       )
     const messages = [
       ...sent(1_000_000),
@@ -129,7 +130,7 @@ describe("the AsyncAPI document", () => {
       const sent = (limit: number) =>
         [entry({ position: 1, id: "a" }), entry({ position: 2, id: "a", version: 2, kind: "deleted" })].flatMap((
           some
-        ) => makeEncoder({ ...options, limitOf: () => limit })(some).messages)
+        ) => makeEncoder({ ...options, models: builtInModels, limitOf: () => limit })(some).messages)
       const messages = [...sent(1_000_000), ...sent(600)]
       assert.lengthOf(messages, 6)
       for (const { headers, value } of messages) {
@@ -148,7 +149,10 @@ describe("the AsyncAPI document", () => {
     const validatorOf = (name: string) =>
       ajv.compile({ $ref: `asyncapi${document.components.messages[name]?.payload.$ref}` })
     const options = { identity: { store: "s", generation: 1 }, topic: "{model}", state: true, limitOf: () => 1_000_000 }
-    for (const { topic, value } of makeEncoder(options)(entry({ position: 1, id: "a" })).messages) {
+    for (
+      const { topic, value } of makeEncoder({ ...options, models: builtInModels })(entry({ position: 1, id: "a" }))
+        .messages
+    ) {
       const valid = validatorOf(topic)
       const sent: object = JSON.parse(String(value))
       assert.isTrue(valid(sent), JSON.stringify(valid.errors))

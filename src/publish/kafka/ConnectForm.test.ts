@@ -10,7 +10,14 @@ import { makeEncoder } from "./KafkaMessage.ts"
 
 const identity = { store: "k3f9a2c1", generation: 1 }
 const encoded = (one: LogEntry, limit = 1_000_000) =>
-  makeEncoder({ identity, topic: "{model}", state: true, format: "connect", limitOf: () => limit })(one).messages
+  makeEncoder({
+    identity,
+    models: builtInModels,
+    topic: "{model}",
+    state: true,
+    format: "connect",
+    limitOf: () => limit
+  })(one).messages
     .map(({ key, topic, value }) => ({ key, topic, value: value === null ? null : JSON.parse(String(value)) }))
 
 /** What Kafka Connect's JSON converter refuses in a value; and a member that it would ignore. */

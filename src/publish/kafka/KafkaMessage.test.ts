@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { entry } from "../../../test/integration/publish/Entries.ts"
+import { builtInModels } from "../../domain/BuiltInModels.ts"
 import { attributesOf, type LogEntry } from "../../domain/ChangeEvent.ts"
 import { type Format, makeEncoder } from "./KafkaMessage.ts"
 
@@ -78,7 +79,13 @@ describe("KafkaMessage", () => {
     "an event is encoded without parsing its content as it is with parsing, byte by byte",
     [Schema.Array(Change)],
     ([changes]) => {
-      const encode = makeEncoder({ identity, topic: "{model}", state: true, limitOf: () => 1_000_000 })
+      const encode = makeEncoder({
+        identity,
+        models: builtInModels,
+        topic: "{model}",
+        state: true,
+        limitOf: () => 1_000_000
+      })
       for (const entry of changes.map(entryOf)) {
         const [event, state] = encode(entry).messages
         const { headers, ofState, value } = parsedForm(entry)
@@ -93,7 +100,9 @@ describe("KafkaMessage", () => {
   it("a recorded trace is named in both headers, in the stub of an event, in its state, and in the Debezium format", () => {
     const traced = entry({ position: 1, traceparent })
     const headersOf = (entry: LogEntry, format: Format, limit = 1_000_000) =>
-      makeEncoder({ identity, topic: "{model}", state: true, format, limitOf: () => limit })(entry).messages
+      makeEncoder({ identity, models: builtInModels, topic: "{model}", state: true, format, limitOf: () => limit })(
+        entry
+      ).messages
         .map(({ headers }) => headers)
     for (const headers of [...headersOf(traced, "cloudevents"), ...headersOf(traced, "cloudevents", 200)]) {
       assert.deepInclude(headers, { ce_traceparent: traceparent, traceparent })

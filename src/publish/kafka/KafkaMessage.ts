@@ -9,7 +9,6 @@
  * - The trace context of an event is sent twice: as the attribute `traceparent` of CloudEvents, and as the header `traceparent`, which
  *   tracing libraries read. A Debezium message has only the header.
  */
-import { builtInModels } from "../../domain/BuiltInModels.ts"
 import {
   dataTextOf,
   formatPosition,
@@ -84,8 +83,8 @@ export interface Encoding {
   readonly tombstones?: boolean
   /** The bytes of a value for a topic; plain JSON by default. */
   readonly frame?: Frame
-  /** For the form `connect`: the models with the schemas of their records; the built-in ones by default. */
-  readonly models?: Models
+  /** For the form `connect`: the models with the schemas of their records. */
+  readonly models: Models
   /** Topic template. */
   readonly topic: string
   /** Whether the latest content of records is also published to a compacted topic. */
@@ -106,7 +105,7 @@ export interface EncodedEntry {
 /** Makes a function that encodes log entries as messages without parsing their contents. */
 export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEntry => {
   const { format = "cloudevents", frame = plainJson, identity, limitOf, tombstones = true } = encoding
-  const connect = format === "connect" ? connectForm(encoding.models ?? builtInModels) : null
+  const connect = format === "connect" ? connectForm(encoding.models) : null
 
   return (entry) => {
     const { kind, position, traceparent } = entry

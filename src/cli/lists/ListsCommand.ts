@@ -10,7 +10,7 @@ import { loadRawConfig } from "../../config/RawConfig.ts"
 import { builtInModels, CurrentModels } from "../../domain/BuiltInModels.ts"
 import { closestName } from "../../domain/ClosestName.ts"
 import { type AnyList, entryOf } from "../../domain/DefinedList.ts"
-import { isModel, makeModels, type Model, type Models } from "../../domain/Model.ts"
+import { makeModels, type Model, type Models } from "../../domain/Model.ts"
 import { CurrentProxies } from "../../network/Proxies.ts"
 import { config, textFlag, withFallback } from "../terminal/Flags.ts"
 import { CommandError, print, printAside, withTerminalErrors } from "../terminal/Process.ts"
@@ -46,14 +46,16 @@ const chooseList = (
   named: Option.Option<string>
 ): Effect.Effect<AnyList, CommandError> => {
   const same = known.lists.find((list) => list.path === path)
-  if (same !== undefined && isModel(builtInModels, same.model)) {
+  if (same !== undefined && builtInModels.lists.includes(same)) {
     return refuse(`${path} is the path of the built-in model ${same.model}`, "It needs no definition.")
   }
   const model = Option.getOrElse(named, () => same?.model ?? nameFromPath(path)) as Model
   const list = { model, definition: { path } }
   const fault = same?.model === model ? null : findListFault(list, known)
   if (fault === null) return Effect.succeed(list)
-  const hint = isModel(known, model) ? "Choose another name with --name." : `${fault.hint}. --name chooses the name.`
+  const hint = known.listOf(model) !== undefined
+    ? "Choose another name with --name."
+    : `${fault.hint}. --name chooses the name.`
   return refuse(fault.message, hint)
 }
 
@@ -76,14 +78,17 @@ const probe = Command.make("probe", {
     const list = yield* chooseList(settings.known, path, name)
     const { sourceLayer } = yield* Effect.promise(() => import("../../app/Composition.ts"))
     const { probeList } = yield* Effect.promise(() => import("./Probe.ts"))
-    const others = settings.known.entries.filter(({ model }) => model !== list.model)
     const text = yield* probeList({ account, integration: id, model: list.model, path, pages }).pipe(
       Effect.provide(sourceLayer({ ...settings, retryBase: "20 millis" })),
       Effect.provideService(CurrentProxies, settings.proxies),
-      Effect.provideService(CurrentModels, makeModels([...others, entryOf(list)]))
+      Effect.provideService(CurrentModels, makeModels([...settings.known.entries, entryOf(list)]))
     )
     yield* print(text)
-    if (Option.isNone(name)) yield* printAside(`The name ${list.model} is made from the path; --name chooses another.`)
+    if (Option.isNone(name) && settings.known.listOf(list.model) === undefined) {
+      yield* printAside(`The name ${list.model} is made from the path; --name chooses another.`)
+    }
+    const derived = settings.known.derivedOf(list.model)
+    if (derived !== undefined) yield* printAside(`It replaces the derivation of ${list.model} from ${derived.from}.`)
     yield* printAside("Add the list to `lists` of the configuration. Remove fields whose names are personal data.")
   }).pipe(withTerminalErrors)).pipe(
     Command.withDescription(

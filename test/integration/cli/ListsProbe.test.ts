@@ -94,6 +94,14 @@ export default defineConfig({ lists: [hrisEmployee], integrations: [{ id: "${id}
       assert.deepStrictEqual(facts.filter(({ level }) => level !== "info"), [])
       const again = await runCommand(["lists", "probe", "/hris/employees"], others, directory)
       assert.strictEqual(again.stdout, stdout, "a list that is defined can be tested again")
+      assert.notInclude(again.stderr, "--name")
+      const candidates = await runCommand(
+        ["lists", "probe", "/ats/candidates", "--integration", sandbox.integrations.find((one) => one !== id)!],
+        environment
+      )
+      assert.include(candidates.stdout, 'export const atsCandidate = defineList("ats.candidate", {')
+      assert.include(candidates.stdout, '  //   { path: "tags", kind: "tag", shared: ["name"] },')
+      assert.include(candidates.stderr, "It replaces the derivation of ats.candidate from ats.application.")
     }))
 
   it("says what a list does not support, and suggests references, without a value of a record", async () => {
@@ -174,7 +182,6 @@ export const hrisEmpty = defineList("hris.empty", {
     ["/hris/page", /cannot be read: .*not a response of the API/, /the account's URL/],
     ["/hris/texts", /no row of \/hris\/texts has a text as its id/, /Compare the path/],
     ["/hris/skills", /the path of the built-in model hris\.skill/, /needs no definition/],
-    ["/ats/candidates", /"ats\.candidate" is a built-in model/, /Choose another name with --name/],
     ["hris/people", /has the path "hris\/people"/, /such as \/hris\/employees/],
     ["/people", /"people\." cannot be the name/, /<category>\.<name>.*--name chooses the name/],
     ["/hris/people --name hris.skill", /"hris\.skill" is a built-in model/, /Choose another name/],

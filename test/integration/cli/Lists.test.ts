@@ -1,5 +1,6 @@
 /** A list of the API that only the configuration defines, in a running process: everything that built-in models have. */
 import { once } from "node:events"
+import { writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -17,8 +18,8 @@ const employee = (id: string, change: object = {}): Row => ({
 })
 
 /** An API that has one list, and answers every other path as the sandbox does. */
-const serveEmployees = async () => {
-  const rows = new Map<string, Row>(["a", "b"].map((id) => [id, employee(id)]))
+const serveEmployees = async (ids = ["a", "b"]) => {
+  const rows = new Map<string, Row>(ids.map((id) => [id, employee(id)]))
   const server = createServer(({ url = "" }, response) => {
     const { pathname, searchParams } = new URL(url, "http://localhost")
     const isList = pathname === "/v1/hris/employees"
@@ -110,6 +111,96 @@ describe("a list that ROLLCALL_LISTS defines", () => {
       const removed = await runCommand(["forget", "workday:acme/hris.employee/a", "--yes", "--wait"], environment)
       assert.strictEqual(removed.code, 0, removed.stderr)
       assert.notInclude((await get("/v1/events")).text, "Ada")
+      api.close()
+    }))
+})
+
+/** A list and a plugin that cannot handle its records. */
+const configuration = `
+import { defineConfig, defineList } from "rollcall"
+import * as Plugin from "rollcall/plugin"
+
+const employees = defineList("hris.employee", { path: "/hris/employees" })
+
+export default defineConfig({
+  lists: [employees],
+  plugins: [
+    Plugin.make("failing")
+      .on(employees.created, { origins: ["backfill"] }, () => new Plugin.Permanent({ message: "no" }))
+      .with({ from: "oldest" })
+  ]
+})
+`
+
+describe("a list that the configuration file defines", () => {
+  it("has holds, audits and dead letters like a built-in one, and a misspelled name gets the closest one", () =>
+    inDirectory(async (directory, start) => {
+      const ids = ["a", "b", "c", "d", "e", "f", "g", "h"]
+      const api = await serveEmployees(ids)
+      writeFileSync(join(directory, "rollcall.config.ts"), configuration)
+      const environment = {
+        ROLLCALL_API_URL: api.url,
+        ROLLCALL_API_KEY: "k3y",
+        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+        ROLLCALL_HTTP_PORT: String(await freePort()),
+        ROLLCALL_INTEGRATIONS: "workday:one,workday:two",
+        ROLLCALL_MODELS: "hris.employee",
+        ROLLCALL_INTERVAL: "1 second",
+        ROLLCALL_SWEEP_INTERVAL: "1 second",
+        ROLLCALL_CONFIRM_INTERVAL: "1 second",
+        ROLLCALL_OVERLAP_MIN: "1 second"
+      }
+      const cli = (...args: ReadonlyArray<string>) => runCommand(args, environment, directory)
+      const json = async (...args: ReadonlyArray<string>) => JSON.parse((await cli(...args, "--json")).stdout)
+      const service = start(["start"], environment, directory)
+      await service.says(/"message":"started"/, "stderr")
+      for (const integration of ["workday:one", "workday:two"]) {
+        const swept = await cli("streams", "sweep", `${integration}/hris.employee`, "--wait")
+        assert.strictEqual(swept.code, 0, swept.stderr)
+      }
+
+      const deadLetters = await cli("deadletters", "list")
+      assert.match(deadLetters.stdout, /hris\.employee/)
+      assert.strictEqual((await cli("deadletters", "discard", "--plugin", "failing", "--yes")).code, 0)
+
+      for (const id of ids.slice(1)) api.rows.delete(id)
+      let holds: ReadonlyArray<{ readonly id: number; readonly stream: string; readonly records: number }> = []
+      while (holds.length < 2 || holds.some(({ records }) => records < 7)) holds = await json("holds", "list")
+      const holdOf = (integration: string) => String(holds.find(({ stream }) => stream.startsWith(integration))?.id)
+      const shown = await cli("holds", "show", holdOf("workday:one"))
+      assert.match(shown.stdout, /workday:one\/hris\.employee/)
+      for (const id of ids.slice(1)) assert.match(shown.stdout, new RegExp(`^${id} `, "m"))
+      const rejected = await cli("holds", "reject", holdOf("workday:two"))
+      assert.strictEqual(rejected.code, 0, rejected.stderr)
+      const approved = await cli("holds", "approve", holdOf("workday:one"), "--yes")
+      assert.strictEqual(approved.code, 0, approved.stderr)
+      const recordsOf = async (integration: string) =>
+        (await cli("export", "--integration", integration)).stdout.trim().split("\n").length
+      while (await recordsOf("workday:one") > 1);
+      assert.strictEqual(await recordsOf("workday:two"), 8)
+
+      const audits = [
+        await json("streams", "audit", "workday:one/hris.employee"),
+        await json("streams", "audit", "workday:two/hris.employee")
+      ]
+      assert.deepStrictEqual(audits.map(({ differing, pending, read }) => ({ differing, pending, read })), [
+        { differing: 0, pending: {}, read: 1 },
+        { differing: 0, pending: { rejected: 7 }, read: 1 }
+      ])
+
+      for (
+        const args of [
+          ["streams", "audit", "workday:one/hris.employe"],
+          ["tail", "--model", "hris.employe"],
+          ["export", "--model", "hris.employe"],
+          ["schema", "--connect", "hris.employe"],
+          ["forget", "workday:one/hris.employe/a"]
+        ]
+      ) {
+        const { code, stderr } = await cli(...args)
+        assert.strictEqual(code, 1, args.join(" "))
+        assert.include(stderr, "hris.employee", args.join(" "))
+      }
       api.close()
     }))
 })

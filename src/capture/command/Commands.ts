@@ -102,7 +102,7 @@ export const methods = {
     ...ofStreams,
     payload: StreamKey,
     success: AuditReport,
-    error: Schema.Union([UnknownStream, SourceError, RunAborted, StoreError])
+    error: Schema.Union([CommandRefused, UnknownStream, SourceError, RunAborted, StoreError])
   }),
   add: method("integrations.add", { ...ofIntegrations, payload: Settings }),
   remove: method("integrations.remove", { ...ofIntegrations, payload: Removal }),

@@ -25,14 +25,13 @@ import { audit } from "../read/Audit.ts"
 import { restartSweep } from "../read/Sweep.ts"
 import * as Redactor from "../rewrite/Redactor.ts"
 import * as StoreAdoption from "../rewrite/StoreAdoption.ts"
-import type { RunError } from "../Stream.ts"
 import type { StreamSettings } from "../StreamLifecycle.ts"
 import { watchApprovals } from "./ApprovalWatch.ts"
 import * as AssignedStreams from "./AssignedStreams.ts"
 import * as Backpressure from "./Backpressure.ts"
 import * as FailureLog from "./FailureLog.ts"
 import * as OwnedShards from "./OwnedShards.ts"
-import { executeCommand, type StreamCommand } from "./StreamCommands.ts"
+import { executeCommand, requireRead, type StreamCommand } from "./StreamCommands.ts"
 import * as StreamWorker from "./StreamWorker.ts"
 
 export interface CaptureOptions {
@@ -200,9 +199,9 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   }
 
   /** Runs `read` for a waiting operator, and fails if the stream is removed in the meantime. Then wakes the loop without backoff. */
-  const runForOperator = Effect.fnUntraced(function*<A>(
+  const runForOperator = Effect.fnUntraced(function*<A, E>(
     key: StreamKey,
-    read: (worker: StreamWorker.StreamWorker) => Effect.Effect<A, RunError, Store | Source>
+    read: (worker: StreamWorker.StreamWorker) => Effect.Effect<A, E, Store | Source>
   ) {
     const worker = yield* find(key)
     const result = yield* StreamWorker.withLock(
@@ -263,7 +262,11 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       return state
     }),
     /** Compares one stream's published records with its whole list and waits until the audit ends. */
-    audit: (key: StreamKey) => runForOperator(key, (worker) => audit(worker, StreamWorker.pollNow(worker)))
+    audit: (key: StreamKey) =>
+      runForOperator(
+        key,
+        (worker) => Effect.andThen(requireRead(worker), audit(worker, StreamWorker.pollNow(worker)))
+      )
   }
 })
 

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
-import { capturing, integration, running, stateOf } from "../../../test/support/capture/Capturing.ts"
+import { capturing, integration, running, stateOf, streamsOf } from "../../../test/support/capture/Capturing.ts"
 import { start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { completeTo } from "../../domain/Watermark.ts"
@@ -232,6 +232,25 @@ describe("operator commands", () => {
       ])
       const published = yield* (yield* Store).readLog({ after: before, limit: 10 })
       assert.deepStrictEqual(published.map(({ id }) => id), ["e"])
+    }))
+
+  it.effect("`audit` is refused until the stream was read, and its hint says what reads it", () =>
+    running(["ats.application"], function*(api) {
+      api.intercept = () => Scripted.refuse(new Unsupported({ code: "X", message: "m" }))
+      const { assign, audit } = yield* Capture
+      yield* assign(new Map([[integration, streamsOf(["ats.application", "ats.offer"])]]))
+      yield* TestClock.adjust("1 second")
+      const offers = { integration, model: "ats.offer" } as const
+      const refused = yield* Effect.flip(audit(offers))
+      assert.deepInclude(refused, {
+        _tag: "CommandRefused",
+        message: "the stream has not been read yet",
+        hint: "its first backfill starts automatically"
+      })
+      yield* Effect.flatMap(Capture, (capture) => capture.execute(offers, { kind: "pause" }))
+      assert.deepInclude(yield* Effect.flip(audit(offers)), { hint: "resume the stream first" })
+      const { auditLog } = yield* Store
+      assert.notInclude((yield* auditLog(10)).map(({ command }) => command), "streams.audit")
     }))
 
   it.effect("the audit log has an `audit` when it starts, and its outcome when it ends, fails or is interrupted", () =>

@@ -16,7 +16,7 @@ import * as Schema from "effect/Schema"
 import { streamName } from "../../domain/Model.ts"
 import { estimateWatermark, updateReportedTo } from "../../domain/Watermark.ts"
 import type { StreamState } from "../../store/State.ts"
-import type { Store, StoreError } from "../../store/Store.ts"
+import { Store, type StoreError } from "../../store/Store.ts"
 import { replaceRun } from "../commit/RunHistory.ts"
 import { resetPasses } from "../read/SweepPasses.ts"
 import { annotate, isSweepOnly, type Stream, transact } from "../Stream.ts"
@@ -35,6 +35,12 @@ export class CommandRefused extends Schema.TaggedError<CommandRefused>()("Comman
 }) {}
 
 const refuse = (message: string, hint: string) => new CommandRefused({ message, hint })
+
+const refuseUnread = ({ paused }: StreamState) =>
+  refuse(
+    "the stream has not been read yet",
+    paused ? "resume the stream first" : "its first backfill starts automatically"
+  )
 
 /**
  * Replaces the open sweep, if there is one, by a new sweep from the first page. A run in progress that has committed nothing yet may
@@ -57,9 +63,7 @@ const applyCommand = (
   if (state.paused) return refuse("the stream is paused", "resume the stream first")
   if (command.kind === "poll") return state
   if (command.kind === "sweep") return openSweep(state, now, state.backfilledAt === null)
-  if (state.watermark === null) {
-    return refuse("the stream has not been read yet", "its first backfill starts automatically")
-  }
+  if (state.watermark === null) return refuseUnread(state)
   if (command.kind !== "rewind") {
     const { watermark } = estimateWatermark(state.clockOffsets, { serverTime: null, requestedAt: now, duration: 0 })
     return openSweep({ ...state, phase: "backfilling", backfilledAt: null, backfillStartedAt: watermark }, now, true)
@@ -77,6 +81,14 @@ const applyCommand = (
     previousWatermark: Math.min(command.to, state.previousWatermark ?? command.to)
   }
 }
+
+/** Fails if nothing was read that an audit could compare. */
+export const requireRead = Effect.fnUntraced(function*(
+  { key }: Stream
+): Effect.fn.Return<void, CommandRefused | StoreError, Store> {
+  const state = yield* (yield* Store).stream(key)
+  if (state?.watermark === null) return yield* refuseUnread(state)
+})
 
 /** Applies the command to the stream and returns its new state. */
 export const executeCommand = Effect.fn("StreamCommands.execute")(function*(

@@ -169,7 +169,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
   HttpApiEndpoint.post("audit", "/v1/streams/:integration/:model/audit", {
     params: { integration: Schema.String, model: KnownModel },
     success: AuditView,
-    error: [NotFound, SourceUnavailable, StoreUnavailable, ...callProblems]
+    error: [NotFound, Conflict, SourceUnavailable, StoreUnavailable, ...callProblems]
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "auditStream",
     "Compare the published records of a stream with a full read",

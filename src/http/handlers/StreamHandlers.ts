@@ -107,6 +107,7 @@ const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
         Effect.catchTags({
           UnknownStream: () => notFound(params),
           CallError: toCallProblem,
+          CommandRefused: toConflict,
           StoreError: toStoreUnavailable,
           SourceError: toSourceUnavailable,
           RunAborted: toSourceUnavailable

@@ -7,7 +7,7 @@ import type { EndedRun, Run } from "../../../src/store/Run.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Running from "./Running.ts"
 
-const { ask, post, stream, served, write } = Running
+const { ask, key, post, stream, served, write } = Running
 
 describe("the overview", () => {
   served("GET /v1/streams and /v1/integrations list state, counts and progress", function*() {
@@ -54,6 +54,18 @@ describe("the overview", () => {
     }
     const { body } = yield* post("/v1/streams/greenhouse:acme/ats.offer/audit")
     assert.match(body.detail, /^stream greenhouse:acme\/ats\.offer does not exist: .*GET \/v1\/streams/)
+  })
+
+  served("an audit of a stream that was never read is a conflict with the reason", function*() {
+    const { integration, model } = key
+    assert.strictEqual((yield* post("/v1/integrations", { id: integration, models: [model] })).status, 200)
+    const { body, status } = yield* post(`/v1/streams/${integration}/${model}/audit`)
+    assert.deepStrictEqual([status, body.type, body.detail, body.hint], [
+      409,
+      "urn:rollcall:problem:conflict",
+      "the stream has not been read yet",
+      "its first backfill starts automatically"
+    ])
   })
 
   let usage: BudgetUsage | null = null

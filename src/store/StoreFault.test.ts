@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"
+import { postgresTools } from "../../test/support/store/PostgresTools.ts"
 import { connectionsPerProcess } from "./postgres/Postgres.ts"
 import { ofConnection, ofSqlState, toSqlError } from "./postgres/PostgresFault.ts"
 import { fencedError } from "./sql/Fencing.ts"
@@ -86,11 +87,15 @@ describe("faults of a store", () => {
     assert.strictEqual(new Set(faultKinds.map((each) => traitsOf(each).description)).size, faultKinds.length)
   })
 
-  it("a fault of SQLite names no tool or setting of PostgreSQL", () => {
+  it("a fault of SQLite names no tool, setting or log of a database server", () => {
     const codes = Array.from({ length: 28 }, (_, code) => code + 1)
     const kinds = new Set([...codes.flatMap((code) => ofResultCode(code) ?? []), "silent", "slow"] as const)
     for (const kind of kinds) {
-      assert.notMatch(traitsOf(kind).remedy, /pg_|max_connections|default_transaction|sslmode/, kind)
+      const { description, remedy } = traitsOf(kind)
+      assert.notMatch(`${description}; ${remedy}`, postgresTools, kind)
+      // a file has neither a server nor a log
+      assert.notMatch(description, /server/, kind)
+      assert.notMatch(remedy.replaceAll(/for a server[^,;]*/g, ""), /server|\blog\b/, kind)
     }
   })
 

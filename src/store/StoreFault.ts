@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. A fault names the store without its login, and quotes neither the database's message nor stored data   (I11)
- * 2. A fault that SQLite can have names no tool or setting of PostgreSQL
+ * 2. A fault that SQLite can have names no tool, setting or log of a database server
  *
  * Gotchas
  * - `refused` concerns a single statement: the database works, so only the caller of that statement has a problem.
@@ -113,7 +113,7 @@ const traitsByKind = {
     ...write,
     description: "the database is read-only",
     remedy:
-      "check that this user may write it, and that a server is neither a replica nor set to read-only transactions"
+      "check that this user may write it, and for a server that it is neither a replica nor set to read-only transactions"
   },
   full: { ...write, description: "the disk of the database is full", remedy: "free space on it" },
   disk: {
@@ -135,13 +135,13 @@ const traitsByKind = {
   },
   exceeded: {
     ...response,
-    description: "the database server lacks memory or another resource",
-    remedy: "check its log"
+    description: "the database lacks memory or another resource",
+    remedy: "check the memory of its machine, and for a server its log"
   },
   refused: {
     ...response,
     description: "the database refused a statement",
-    remedy: "check the database's log; if it does not show a cause that you can fix, please report this"
+    remedy: "please report this; for a server first look for a cause in its log"
   }
 } as const satisfies Record<string, FaultTraits>
 

@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "vitest"
 import type { CheckResult } from "../../../src/cli/doctor/CheckResult.ts"
+import { postgresTools } from "../../support/store/PostgresTools.ts"
 import { freePort, inDirectory, run, runCommand, sandboxed, type Serve } from "./Program.ts"
 
 const reading = (serve: Serve, directory: string) =>
@@ -32,6 +33,7 @@ const serving = async <A>(answer: RequestListener, use: (port: number) => Promis
 const examined = async (environment: Readonly<Record<string, string>>) => {
   const { code, stderr, stdout } = await runCommand(["doctor", "--json"], environment)
   assert.notMatch(stdout + stderr, /k3y/)
+  if (environment["ROLLCALL_STORE"]?.startsWith("sqlite:")) assert.notMatch(stdout + stderr, postgresTools)
   const { checks: findings, ok }: { checks: ReadonlyArray<CheckResult>; ok: boolean } = JSON.parse(stdout)
   assert.strictEqual(code, ok ? 0 : 1)
   const of = (check: string) => findings.filter((finding) => finding.check.startsWith(check))

@@ -3,7 +3,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Forgotten } from "../domain/Forgotten.ts"
 import type * as Guard from "../domain/Guard.ts"
-import { isSweptOnly, type StreamKey } from "../domain/Model.ts"
+import type { StreamKey } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { captureScopeOf, captureScopes } from "../domain/Shard.ts"
 import { type Page, type PageRequest, Source, type SourceError } from "../source/Source.ts"
@@ -33,9 +33,13 @@ export interface Stream {
   readonly onProgress?: (run: Run) => void
 }
 
-/** True if the API only returns the list as a whole: the stream is never polled, and every run is a sweep. */
+/** True if the stream is never polled, and every run is a sweep. */
 export const isSweepOnly = ({ processing: { model, models } }: Pick<Stream, "processing">): boolean =>
-  isSweptOnly(models, model)
+  models.listOf(model)?.sweepOnly === true
+
+/** True if the API only returns the list as a whole, so that no record can be requested by its id. */
+export const isUnpaged = ({ processing: { model, models } }: Pick<Stream, "processing">): boolean =>
+  models.listOf(model)?.unpaged === true
 
 /** Which integrations' streams this process owns. */
 export interface Ownership {

@@ -97,6 +97,7 @@ describe("a list in the configuration", () => {
         { schema: { name: "x" } },
         { schema: Schema.String },
         { unordered: "phones" },
+        { sweepOnly: "yes" },
         { references: [{ path: "manager" }] },
         { transitions: { created: { path: "status" } } },
         { transitions: { left: {} } }

@@ -35,12 +35,13 @@ const isNames = (value: unknown): boolean =>
   Array.isArray(value) && value.every((name) => typeof name === "string" && name !== "")
 
 /** The form of the optional parts. TypeScript finds the same mistakes. */
-const faultIn = ({ references, schema, transitions, unordered }: AnyList["definition"]): string | null => {
+const faultIn = ({ references, schema, sweepOnly, transitions, unordered }: AnyList["definition"]): string | null => {
   const isPath = (path: unknown) => typeof path === "string" && path.split(".").every((name) => name !== "")
   if (schema !== undefined && !(Schema.isSchema(schema) && "fields" in schema)) {
     return "has a schema that is not a Schema.Struct"
   }
   if (unordered !== undefined && !isNames(unordered)) return "has an `unordered` that is not a list of names"
+  if (sweepOnly !== undefined && typeof sweepOnly !== "boolean") return "has a `sweepOnly` that is not true or false"
   const isReference = (one: unknown) =>
     typeof one === "object" && one !== null && "path" in one && isPath(one.path) && "kind" in one &&
     typeof one.kind === "string" && "shared" in one && isNames(one.shared)

@@ -130,6 +130,7 @@ const details: Record<IncrementalModel, Partial<ListEntry>> = {
 const packages = listEntry({
   model: "assessment.package",
   sweepOnly: true,
+  unpaged: true,
   path: reads.assessmentPackages.path,
   schema: modelSchemas["assessment.package"],
   catalogNames: ["assessment_packages"]

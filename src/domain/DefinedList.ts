@@ -41,6 +41,11 @@ export interface ListDefinition<F extends RecordFields = RecordFields, T extends
   readonly transitions?: { readonly [name in T]: { readonly path: string; readonly becomes?: ReadonlyArray<string> } }
   /** Names of arrays without ids whose order has no meaning. */
   readonly unordered?: ReadonlyArray<string>
+  /**
+   * True if `updated_after` cannot be trusted: the list is never polled, and is read as a whole every ten intervals. Rollcall notices by
+   * itself a list that ignores the filter, but not one that returns only a part of the changes.
+   */
+  readonly sweepOnly?: boolean
 }
 
 /** A record of a list as the API returns it: any field except `id` may be null or absent, and it may have further fields. */
@@ -113,11 +118,12 @@ const segmentsOf = (path: string): ReadonlyArray<string> => path.split(".")
 
 /** A list that replaces a derived model has the structure of its records, except for the parts that it defines itself. */
 export const entryOf = (list: AnyList): ListEntry => {
-  const { path, references, transitions = {}, unordered } = list.definition
+  const { path, references, sweepOnly = false, transitions = {}, unordered } = list.definition
   const { nested, schema, unordered: knownUnordered } = builtInModels.derivedOf(list.model) ??
     { nested: [], unordered: [], schema: openSchema(list.model) }
   return listEntry({
     model: list.model,
+    ...sweepOnly ? { sweepOnly } : {},
     path,
     nested: references?.map(({ kind, path, shared }) => ({ path: segmentsOf(path), kind, shared })) ?? nested,
     unordered: unordered ?? knownUnordered,

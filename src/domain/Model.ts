@@ -65,7 +65,7 @@ export const titleOf = (model: Model): string =>
 
 /** A model that is a list of the API. */
 export interface ListEntry extends RecordEntry {
-  /** True if the list has no filters, pages or timestamps, so that every run is a sweep. */
+  /** True if the stream is never polled, because `updated_after` does not return the changes: every run is a sweep. */
   readonly sweepOnly?: true
   /** Path relative to the base URL. */
   readonly path: string
@@ -77,6 +77,8 @@ export interface ListEntry extends RecordEntry {
    * contract does not define them.
    */
   readonly catalogNames: ReadonlyArray<string>
+  /** True if the API only returns the list as a whole: it has no filters, pages, timestamps or requests by id. It is `sweepOnly` too. */
+  readonly unpaged?: true
 }
 
 /** A derived model has no list: each of its records is the value of `property` in a record of model `from`. */
@@ -90,7 +92,7 @@ export interface DerivedEntry extends RecordEntry {
  * different order would make every stored fingerprint outdated.
  */
 export const listEntry = (
-  { model, path, propagation = {}, schema, sweepOnly, ...details }:
+  { model, path, propagation = {}, schema, sweepOnly, unpaged, ...details }:
     & Pick<ListEntry, "model" | "path" | "schema">
     & Partial<ListEntry>
 ): ListEntry => ({
@@ -103,12 +105,13 @@ export const listEntry = (
   unordered: details.unordered ?? [],
   transitions: details.transitions ?? [],
   catalogNames: details.catalogNames ?? [],
-  schema
+  schema,
+  ...unpaged === true ? { unpaged } : {}
 })
 
 /** The details of an entry that determine hashes and stored content. */
 export const identityOf = (entry: RecordEntry): object =>
-  Object.fromEntries(Object.entries(entry).filter(([name]) => name !== "schema" && name !== "catalogNames"))
+  Object.fromEntries(Object.entries(entry).filter(([name]) => !["schema", "catalogNames", "unpaged"].includes(name)))
 
 // ---- all models ---------------------------------------------------------------------------------------------------
 
@@ -153,8 +156,6 @@ export const recordEntryOf = (models: Models, model: Model): RecordEntry =>
   models.entryOf(model) ?? { model, nested: [], unordered: [], transitions: [], schema: openSchema(model) }
 
 export const isModel = (models: Models, name: string): name is Model => models.entryOf(name) !== undefined
-/** True if the API returns the model only as a whole list. */
-export const isSweptOnly = (models: Models, model: Model): boolean => models.listOf(model)?.sweepOnly === true
 
 /** These models and the models derived from them. */
 export const withDerived = (models: Models, read: ReadonlyArray<Model>): ReadonlyArray<Model> => [

@@ -40,7 +40,7 @@ export interface ApiRequest {
 
 /** `cursorParameter`: the account's name for the cursor parameter. `rows`: the maximum number of rows per page. */
 export const forPage = (
-  { path, sweepOnly }: ListEntry,
+  { path, unpaged }: ListEntry,
   request: PageRequest,
   cursorParameter: string,
   rows: number
@@ -51,7 +51,7 @@ export const forPage = (
   priority: request.priority,
   method: "GET",
   path,
-  query: sweepOnly === true ? {} : {
+  query: unpaged === true ? {} : {
     page_size: String(rows),
     include_deleted: "true",
     ignore_unsupported_filters: "true",

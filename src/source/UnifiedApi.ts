@@ -100,7 +100,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
         reason: new Unsupported({ code: null, message: `the configuration defines no list ${model}` })
       })
     }
-    const isPaged = list.sweepOnly !== true
+    const isPaged = list.unpaged !== true
     const format = isPaged ? ApiResponse.listPage : ApiResponse.packageList
     const cursorName = options.accounts[account]?.cursorParameter ?? cursorParameter
     const pageSize = integrations.get(integration)?.pageSize ?? options.accounts[account]?.pageSize

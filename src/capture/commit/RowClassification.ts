@@ -19,7 +19,7 @@ import { parseTime } from "../../domain/Watermark.ts"
 import { type PageRead, type Pending, unhashed } from "../../store/Records.ts"
 import type { PageContext } from "../record/PageContext.ts"
 import { currentContent, earlierProcessings, hashOfHead } from "../record/StoredContent.ts"
-import { isSweepOnly } from "../Stream.ts"
+import { isUnpaged } from "../Stream.ts"
 
 /** The stored records of this page. */
 export interface Stored extends PageRead {
@@ -97,7 +97,7 @@ export const classifyCopies = (
 
 /** Whether the run ends the dispute about a record that cannot be read by id. */
 const isDecidedBy = ({ processing, runId }: PageContext, pending: Pending): boolean =>
-  isSweepOnly({ processing }) && pending.status === "disputed" && pending.runId < runId
+  isUnpaged({ processing }) && pending.status === "disputed" && pending.runId < runId
 
 const pendingObservationOf = (row: Pending | undefined): PendingObservation | undefined =>
   row && {

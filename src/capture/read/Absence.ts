@@ -19,7 +19,7 @@ import type { Run } from "../../store/Run.ts"
 import { Store } from "../../store/Store.ts"
 import { commitPage } from "../commit/PageCommit.ts"
 import * as Metrics from "../Metrics.ts"
-import { annotate, isSweepOnly, type RunError, type Stream, transact } from "../Stream.ts"
+import { annotate, isUnpaged, type RunError, type Stream, transact } from "../Stream.ts"
 import { findControls, forEachPending, isQueryable, maxRefetchIds, refetch } from "./Refetch.ts"
 import { markHiddenRecords } from "./SweepPasses.ts"
 
@@ -54,13 +54,13 @@ export const confirmMissing = Effect.fnUntraced(function*(
       Effect.fnUntraced(function*(tx) {
         const read = yield* tx.read(query)
         const due = missing.filter((id) => isDue(stream, read.pending.get(id), now))
-        if (isSweepOnly(stream)) yield* tx.putPending(absencesOf(read, due, run.id, now, 1))
+        if (isUnpaged(stream)) yield* tx.putPending(absencesOf(read, due, run.id, now, 1))
         return due
       }),
       () => query
     )
     after = missing.at(-1)!
-    if (due.length > 0 && !isSweepOnly(stream)) {
+    if (due.length > 0 && !isUnpaged(stream)) {
       const isComplete = yield* Effect.as(requestById(stream, run, due, after), true).pipe(
         Effect.catchIf(
           (error) => error._tag === "SourceError" && isOverdue(stream, run, now),

@@ -19,7 +19,7 @@ import { isRefused, type Page, type Priority, type Source, type SourceError } fr
 import { type Pending, type PendingStatus, queryFor } from "../../store/Records.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
 import { commitPage } from "../commit/PageCommit.ts"
-import { annotate, forEachPart, isSweepOnly, requestPage, type RunError, type Stream, transact } from "../Stream.ts"
+import { annotate, forEachPart, isUnpaged, requestPage, type RunError, type Stream, transact } from "../Stream.ts"
 
 /** Maximum number of ids in one request, controls included. */
 const maxIds = 250
@@ -152,7 +152,7 @@ export const resolveDisputes = Effect.fn("Refetch.resolveDisputes")(function*(
   stream: Stream,
   runId: number
 ): Effect.fn.Return<void, RunError, Store | Source> {
-  if (isSweepOnly(stream)) return
+  if (isUnpaged(stream)) return
   yield* forEachPending(
     stream,
     "disputed",

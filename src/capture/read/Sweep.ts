@@ -9,7 +9,7 @@
  * - A sweep is resumed after a restart: its progress is in the stream's state and in `lastSeenRunId` of the heads. Records that moved in
  *   front of the cursor in the meantime are read by the next pass (`SweepPasses.ts`).
  * - The first response of the backfill sets the watermark, so polls run between its pages.
- * - Sweeps of a list that the API only returns as a whole move the watermark, because the stream has no polls.
+ * - Sweeps of a stream that has no polls move the watermark.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -23,7 +23,7 @@ import * as Tracing from "../../telemetry/Tracing.ts"
 import { commitPage, type PageCounts } from "../commit/PageCommit.ts"
 import { gapReasons, hasConsistentCounts, replaceRun } from "../commit/RunHistory.ts"
 import * as Metrics from "../Metrics.ts"
-import { annotate, isSweepOnly, type RunError, spanAttributes, type Stream, transact } from "../Stream.ts"
+import { annotate, isSweepOnly, isUnpaged, type RunError, spanAttributes, type Stream, transact } from "../Stream.ts"
 import { clearFailure, newRun, RunAborted } from "../StreamLifecycle.ts"
 import { confirmMissing } from "./Absence.ts"
 import { countPage, readPages } from "./Pages.ts"
@@ -151,7 +151,7 @@ const readAll = Effect.fnUntraced(function*(
     return read
   })
   return yield* readPages(stream, start, {
-    priority: isSweepOnly(stream) ? "poll" : start.backfill ? "backfill" : "sweep",
+    priority: start.backfill && !isUnpaged(stream) ? "backfill" : isSweepOnly(stream) ? "poll" : "sweep",
     commit,
     shouldYield
   }).pipe(
@@ -188,7 +188,7 @@ const recordFirstPage = (state: StreamState, run: Run, page: Page): StreamState 
 const finish = Effect.fnUntraced(function*(stream: Stream, run: Run) {
   const now = yield* Clock.currentTimeMillis
   // C6: an empty poll may mean "no change" or "not supported"; a sweep that finds changes missed by polls shows the latter
-  const hasMissed = (run.missedByPolls ?? 0) > 0
+  const hasMissed = !isSweepOnly(stream) && (run.missedByPolls ?? 0) > 0
   const { before, state } = yield* commitPage(stream, {
     results: [],
     run,
@@ -203,10 +203,11 @@ const finish = Effect.fnUntraced(function*(stream: Stream, run: Run) {
         backfilledAt: latest.backfill && latest.mustRepeat === true ? null : state.backfilledAt,
         sweep: isSuperseded(state, run) ? state.sweep : null,
         lastSweep: ended,
-        ...hasMissed ? { pollsReturn: "nothing" } : {}
+        ...hasMissed ? { pollsReturn: "nothing" } : {},
+        ...isSweepOnly(stream) && !isUnpaged(stream) ? { pollsReturn: "everything" } : {}
       }
       const read = isSweepOnly(stream) ? advanceWatermark(swept, ended) : swept
-      return sweepCompletesBackfill(run, state) ? markLive(read) : read
+      return isSweepOnly(stream) || sweepCompletesBackfill(run, state) ? markLive(read) : read
     }
   })
   const { mustRepeat, possibleGap } = state.lastSweep ?? run
@@ -226,10 +227,18 @@ const finish = Effect.fnUntraced(function*(stream: Stream, run: Run) {
     )
 })
 
-/** For a stream without polls: moves the watermark as the end of a poll would. */
-const advanceWatermark = (state: StreamState, ended: NonNullable<StreamState["lastSweep"]>): StreamState => ({
-  ...state,
-  lastPoll: ended,
-  previousWatermark: state.watermark,
-  watermark: Math.max(state.watermark ?? 0, ended.watermark ?? 0)
-})
+/**
+ * For a stream without polls: moves the watermark as the end of a poll would. A sweep that may have skipped records does not move it; two
+ * such sweeps in a row are enough, as for polls.
+ */
+const advanceWatermark = (state: StreamState, ended: NonNullable<StreamState["lastSweep"]>): StreamState => {
+  const mayHaveSkipped = ended.pages > 1 && ended.possibleGap !== undefined
+  const isMoved = !mayHaveSkipped || (ended.mustRepeat !== true && state.lastPoll?.possibleGap !== undefined)
+  return {
+    ...state,
+    lastPoll: ended,
+    ...isMoved
+      ? { previousWatermark: state.watermark, watermark: Math.max(state.watermark ?? 0, ended.watermark ?? 0) }
+      : {}
+  }
+}

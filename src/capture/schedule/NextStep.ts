@@ -16,7 +16,7 @@ import * as Duration from "effect/Duration"
 import type { Run } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { RefreshOutcome } from "../read/Refresh.ts"
-import { isSweepOnly, type Stream } from "../Stream.ts"
+import { isSweepOnly, isUnpaged, type Stream } from "../Stream.ts"
 import { backoffDelay } from "../StreamLifecycle.ts"
 
 /** All times are by our clock, in ms. */
@@ -47,8 +47,8 @@ export interface StepInput extends Pick<Stream, "processing" | "settings"> {
 const sweepShare = 0.5
 /** How long the API returns deleted records. */
 const deleteRetention = Duration.toMillis(Duration.days(14))
-/** Factor by which polls run less often if they return the whole list (W12). */
-const unfilteredPollFactor = 10
+/** Factor by which polls run less often if they return the whole list (W12), and by which a list that is never polled is swept less often. */
+const unfilteredFactor = 10
 /** Factor by which sweeps run more often if polls return nothing (C6). */
 const emptyPollSweepFactor = 6
 
@@ -57,16 +57,19 @@ const due = (stream: StepInput, state: StreamState, now: number) => {
   const interval = Duration.toMillis(stream.settings.interval) * (1 + stream.jitter)
   const unlessInFuture = (time: number) => time > now ? -Infinity : time
   const sweptAt = unlessInFuture(state.lastSweep?.endedAt ?? -Infinity)
+  const mustSweep = state.sweep !== null || state.backfilledAt === null || state.lastSweep?.mustRepeat === true
   if (isSweepOnly(stream)) {
-    return { pollAt: Infinity, sweepAt: state.sweep === null ? sweptAt + interval : -Infinity, unreadTooLong: false }
+    const wait = isUnpaged(stream)
+      ? interval
+      : Math.min(interval * unfilteredFactor, Duration.toMillis(stream.settings.sweepInterval))
+    return { pollAt: Infinity, sweepAt: mustSweep ? -Infinity : sweptAt + wait, unreadTooLong: false }
   }
   const sweepInterval = Duration.toMillis(stream.settings.sweepInterval) * (1 + stream.jitter) /
     (state.pollsReturn === "nothing" ? emptyPollSweepFactor : 1)
   const lastRead = unlessInFuture(state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? state.lastSweep?.endedAt ?? now)
   const pollAt = state.watermark === null
     ? now + interval
-    : lastRead + interval * (state.pollsReturn === "everything" ? unfilteredPollFactor : 1)
-  const mustSweep = state.sweep !== null || state.backfilledAt === null || state.lastSweep?.mustRepeat === true
+    : lastRead + interval * (state.pollsReturn === "everything" ? unfilteredFactor : 1)
   const sweepAt = state.watermark === null || mustSweep || stream.refreshOutcome === "sweep"
     ? -Infinity
     : sweptAt + sweepInterval

@@ -26,7 +26,7 @@ import { reconfirmAbsent } from "../read/Absence.ts"
 import { poll } from "../read/Poll.ts"
 import { refresh } from "../read/Refresh.ts"
 import { restartSweep, sweep } from "../read/Sweep.ts"
-import { isSweepOnly, type RunError, type Stream, transact } from "../Stream.ts"
+import { isSweepOnly, isUnpaged, type RunError, type Stream, transact } from "../Stream.ts"
 import { afterFailure, backoffUntil } from "../StreamLifecycle.ts"
 import type { Backpressure } from "./Backpressure.ts"
 import type { FailureLog } from "./FailureLog.ts"
@@ -239,7 +239,7 @@ const backfill = Effect.fnUntraced(function*(worker: StreamWorker) {
 export const readOnce = Effect.fnUntraced(function*(worker: StreamWorker) {
   const state = yield* stateOf(worker)
   if (state.paused) return
-  if (!isSweepOnly(worker)) yield* backfill(worker)
+  if (!isUnpaged(worker)) yield* backfill(worker)
   yield* pollNow(worker)
   if (isSweepOnly(worker)) return
   if ((yield* stateOf(worker)).phase !== "live") yield* poll(worker)

@@ -32,7 +32,10 @@ export interface ListDefinition<F extends RecordFields = RecordFields, T extends
    */
   readonly references?: ReadonlyArray<{
     readonly path: string
-    /** A name for the records that are repeated, such as `employee`: equal kind and id mean the same record. */
+    /**
+     * A name for the records that are repeated, such as `employee`: equal kind and id mean the same record. The name of a list without its
+     * category means the records of that list.
+     */
     readonly kind: string
     /** The properties that every copy of this kind has. */
     readonly shared: ReadonlyArray<string>
@@ -125,6 +128,8 @@ export const entryOf = (list: AnyList): ListEntry => {
     model: list.model,
     ...sweepOnly ? { sweepOnly } : {},
     path,
+    // the copies themselves say which properties they share with the records of the list
+    self: { kind: list.model.slice(list.model.indexOf(".") + 1), shared: [] },
     nested: references?.map(({ kind, path, shared }) => ({ path: segmentsOf(path), kind, shared })) ?? nested,
     unordered: unordered ?? knownUnordered,
     transitions: Object.entries(transitions).map(([name, { becomes, path }]) => ({

@@ -36,8 +36,6 @@ export interface ForgettableRecord {
 const modelsOfKinds = ({ lists }: Models): ReadonlyMap<string, Model> =>
   new Map<string, Model>([
     ["candidate", "ats.candidate"],
-    // a defined list has the records that others repeat under the name of its model
-    ...lists.map(({ model }): [string, Model] => [model.slice(model.indexOf(".") + 1), model]),
     ...lists.flatMap(({ model, self }): ReadonlyArray<[string, Model]> => self === null ? [] : [[self.kind, model]]),
     ...Object.entries(embeddedOnly).map(([model, kind]): [string, Model] => [kind, model as Model])
   ])

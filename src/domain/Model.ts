@@ -34,7 +34,7 @@ export interface TransitionRule {
 /** A kind of record that other records embed. Within an integration, equal kind and id mean the same record. */
 export interface NestedKind {
   readonly kind: string
-  /** The properties that every embedded copy of this kind has. */
+  /** The properties that every embedded copy of this kind has. Empty for a list of which each copy says what it shares. */
   readonly shared: ReadonlyArray<string>
 }
 

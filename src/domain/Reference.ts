@@ -11,7 +11,7 @@
  *   next sweep.
  */
 import { canonical, isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
-import { type ListEntry, type Model, type NestedReference, perModels, type StreamKey } from "./Model.ts"
+import { type Model, type NestedKind, type NestedReference, perModels, type StreamKey } from "./Model.ts"
 import type { Processing } from "./Processing.ts"
 
 export interface Reference {
@@ -35,25 +35,35 @@ interface ReferencePath extends NestedReference {
   readonly group: string
 }
 
-const referencePathsOf = (entry: ListEntry): ReadonlyArray<Omit<ReferencePath, "group">> => [
-  ...entry.self === null ? [] : [{ ...entry.self, path: [], unannounced: false }],
-  ...entry.nested.map((reference) => ({
-    ...reference,
-    unannounced: entry.propagation[reference.path.join(".")]?.linked !== true
-  }))
-]
+const groupOf = (kind: string, nth: number, shared: string): string => nth === 0 ? kind : `${kind}\n${shared}`
 
 const referencePaths = perModels(({ lists }): ReadonlyMap<Model, ReadonlyArray<ReferencePath>> => {
-  const sharedBy = new Map<string, string>()
-  const grouped = (place: Omit<ReferencePath, "group">): ReferencePath => {
-    const shared = place.shared.join()
-    if (!sharedBy.has(place.kind)) sharedBy.set(place.kind, shared)
-    return { ...place, group: sharedBy.get(place.kind) === shared ? place.kind : `${place.kind}\n${shared}` }
+  /** By kind: the sets of properties that its copies share, by their names. */
+  const sharedBy = new Map<string, Map<string, NestedKind & { readonly group: string }>>()
+  const grouped = ({ kind, shared }: NestedKind) => {
+    const known = sharedBy.get(kind) ?? new Map<string, NestedKind & { readonly group: string }>()
+    sharedBy.set(kind, known)
+    const names = shared.join()
+    const one = known.get(names) ?? { kind, shared, group: groupOf(kind, known.size, names) }
+    known.set(names, one)
+    return one
   }
-  const all = lists.map((entry) => [entry.model, referencePathsOf(entry).map(grouped)] as const)
+  const repeated = lists.map(({ nested, propagation, self }) => {
+    if (self !== null && self.shared.length > 0) grouped(self)
+    return nested.map((reference): ReferencePath => ({
+      ...grouped(reference),
+      path: reference.path,
+      unannounced: propagation[reference.path.join(".")]?.linked !== true
+    }))
+  })
   const unannouncedGroups = new Set(
-    all.flatMap(([, places]) => places).filter(({ unannounced }) => unannounced).map(({ group }) => group)
+    repeated.flat().filter(({ unannounced }) => unannounced).map(({ group }) => group)
   )
+  const all = lists.map(({ model, self }, index): readonly [Model, ReadonlyArray<ReferencePath>] => {
+    // the record has the properties of every set, so it is compared with every copy
+    const own = self === null ? [] : [...sharedBy.get(self.kind)?.values() ?? []]
+    return [model, [...own.map((one) => ({ ...one, path: [], unannounced: false })), ...repeated[index]!]]
+  })
   return new Map(all.map(([model, places]) => [model, places.filter(({ group }) => unannouncedGroups.has(group))]))
 })
 

@@ -156,8 +156,10 @@ const rows: ReadonlyArray<readonly [title: string, name: string, digits: number]
   ["wait for `/metrics`, ms", "metricsStallMillis", 0]
 ]
 
-const show = (runs: ReadonlyArray<Run>): string =>
-  table(["", ""], rows.map(([title, name, digits]) => [title, formatted(medianOf(runs, valueOf(name)), digits)]))
+const show = (without: ReadonlyArray<string>) => (runs: ReadonlyArray<Run>): string => {
+  const shown = rows.filter(([, name]) => !without.includes(name))
+  return table(["", ""], shown.map(([title, name, digits]) => [title, formatted(medianOf(runs, valueOf(name)), digits)]))
+}
 
 const perPoll =
   "A poll costs 1.8 ms: the request about 0.4, the rest the schedule, messages to the thread of the database and garbage collection."
@@ -171,7 +173,7 @@ export const streams: Section = {
     goal("3,300 idle streams, CPU", valueOf("corePercent"), { atMost: 6 }, "%", perPoll),
     goal("3,300 idle streams, peak memory", valueOf("peakMegabytes"), { atMost: 350 }, "MB", memory)
   ],
-  table: show,
+  table: show(["transactionsPerPoll"]),
   explanation: `
 3,300 streams of ${recordsOfEach} records on a SQLite file, polled once a minute; nothing changes. After the start, which polls all of them, the processor time
 of two polls of each stream is measured. The last rows are the longest time in which \`/health/live\` waits while the other request is answered.`
@@ -181,6 +183,6 @@ export const streamsOnPostgres: Section = {
   name: "streams-postgres",
   title: "Many streams on PostgreSQL",
   measure: measureOn("postgres", "streams-postgres"),
-  table: show,
+  table: show(["streamsStallMillis", "metricsStallMillis"]),
   explanation: "The same on a PostgreSQL server that waits for the disk at each commit."
 }

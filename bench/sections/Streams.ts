@@ -158,7 +158,10 @@ const rows: ReadonlyArray<readonly [title: string, name: string, digits: number]
 
 const show = (without: ReadonlyArray<string>) => (runs: ReadonlyArray<Run>): string => {
   const shown = rows.filter(([, name]) => !without.includes(name))
-  return table(["", ""], shown.map(([title, name, digits]) => [title, formatted(medianOf(runs, valueOf(name)), digits)]))
+  return table(
+    ["", ""],
+    shown.map(([title, name, digits]) => [title, formatted(medianOf(runs, valueOf(name)), digits)])
+  )
 }
 
 const perPoll =

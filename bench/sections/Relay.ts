@@ -108,6 +108,6 @@ export const relay: Section = {
       cpuRatioColumn("bare_platformatic", "fastest")
     ]),
   explanation: `
-The service publishes a full log, and reads nothing meanwhile; starts do not count. The bare producers have the same messages in memory, already
-encoded, and send them in transactions of the same 500.`
+The service publishes a full log and reads nothing meanwhile. The bare producers have the same messages in memory, already encoded, and send them in
+transactions of the same 500. Starts do not count.`
 }

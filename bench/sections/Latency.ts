@@ -28,5 +28,5 @@ export const latency: Section = {
   },
   explanation: `
 From the moment when the API shows a change until a consumer of committed messages has it. The stream is polled every second, so half a second is
-the wait for the poll. The times include other work on the machine.`
+the wait for the poll.`
 }

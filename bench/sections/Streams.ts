@@ -178,8 +178,8 @@ export const streams: Section = {
   ],
   table: show(["transactionsPerPoll"]),
   explanation: `
-3,300 streams of ${recordsOfEach} records on a SQLite file, polled once a minute; nothing changes. After the start, which polls all of them, the processor time
-of two polls of each stream is measured. The last rows are the longest time in which \`/health/live\` waits while the other request is answered.`
+3,300 streams of ${recordsOfEach} records on a SQLite file, polled once a minute; nothing changes. The start polls all of them; the processor time is that of two
+further polls of each. The last rows are the longest time in which \`/health/live\` waits while the other request is answered.`
 }
 
 export const streamsOnPostgres: Section = {

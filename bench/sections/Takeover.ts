@@ -97,5 +97,5 @@ export const takeover: Section = {
     ),
   explanation: `
 One of ${processes} processes on a PostgreSQL database ends, and another one starts in its place. Times run from the signal until each of the ${shardCount} shards has a
-living owner, and from the start of the new process until no process has more than ${most} shards. They include other work on the machine.`
+living owner, and from the start of the new process until no process has more than ${most} shards.`
 }

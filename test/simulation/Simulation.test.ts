@@ -1,5 +1,5 @@
 /**
- * Runs fifteen worlds and those that once had a violation, which must have none, and checks that the simulation is reproducible.
+ * Runs eight worlds and those that once had a violation, which must have none, and checks that the simulation is reproducible.
  * `Simulation.long.test.ts` runs two thousand worlds and the mutants.
  */
 import { assert, describe, it } from "@effect/vitest"

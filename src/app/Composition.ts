@@ -27,7 +27,7 @@ import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
 import { endRunningDeliveries } from "../delivery/engine/WithoutPlugins.ts"
 import { CurrentModels } from "../domain/BuiltInModels.ts"
 import type { EncryptionKey } from "../domain/EncryptionKey.ts"
-import { isModel, type Model, type StreamKey } from "../domain/Model.ts"
+import { isModel, type Model, type StreamKey, withStored } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import { Calls } from "../fleet/Calls.ts"
 import { KeyWatch } from "../fleet/KeyWatch.ts"
@@ -255,6 +255,15 @@ const serverDependencies = (isFleet: boolean) =>
 const folderOf = (store: StoreLocation): string | null =>
   store._tag === "Sqlite" && store.file !== ":memory:" ? dirname(resolve(store.file)) : null
 
+/** The operating API also knows the models that only the store has, so that their records and events can be read. */
+const storedModels = Layer.effect(
+  CurrentModels,
+  Effect.gen(function*() {
+    const { streams } = yield* Store
+    return withStored(yield* CurrentModels, (yield* streams).map(({ model }) => model))
+  })
+)
+
 export const serverLayer = ({ accounts, http, kafka, known, rawConfig, store }: ResolvedConfig) =>
   Layer.unwrap(
     Effect.map(Effect.all([serverDependencies(joinsFleet({ store })), AccountStatus]), ([dependencies, { usageOf }]) =>
@@ -275,7 +284,7 @@ export const serverLayer = ({ accounts, http, kafka, known, rawConfig, store }: 
           )
         )
       ))
-  )
+  ).pipe(Layer.provide(storedModels))
 
 /** Logs which store is used before any other component uses it, so that operators notice a new, empty store in place of a missing one. */
 const logStoreOpened = (place: StoreLocation) =>

@@ -117,7 +117,7 @@ export const identityOf = (entry: RecordEntry): object =>
 
 /** The models that this process knows. */
 export interface Models {
-  readonly entries: ReadonlyArray<ListEntry | DerivedEntry>
+  readonly entries: ReadonlyArray<RecordEntry>
   readonly names: ReadonlyArray<Model>
   /** The models that are lists of the API, in the order of their names. */
   readonly read: ReadonlyArray<Model>
@@ -126,18 +126,18 @@ export interface Models {
   /** The names of all transitions. */
   readonly transitionNames: ReadonlyArray<string>
   /** Undefined for a model that only the store knows: a later version, or another configuration, used it before. */
-  readonly entryOf: (model: string) => ListEntry | DerivedEntry | undefined
+  readonly entryOf: (model: string) => RecordEntry | undefined
   readonly listOf: (model: string) => ListEntry | undefined
   /** The entry of a derived model; undefined if the model is not derived. */
   readonly derivedOf: (model: string) => DerivedEntry | undefined
 }
 
 /** Of several entries with one name, the last one counts: a defined list replaces the derivation of its model. */
-export const makeModels = (all: ReadonlyArray<ListEntry | DerivedEntry>): Models => {
-  const byName = new Map<string, ListEntry | DerivedEntry>(all.map((entry) => [entry.model, entry]))
+export const makeModels = (all: ReadonlyArray<ListEntry | DerivedEntry | RecordEntry>): Models => {
+  const byName = new Map<string, RecordEntry>(all.map((entry) => [entry.model, entry]))
   const entries = [...byName.values()]
-  const lists = entries.filter((entry) => "path" in entry)
-  const derived = entries.filter((entry) => "from" in entry)
+  const lists = entries.filter((entry): entry is ListEntry => "path" in entry)
+  const derived = entries.filter((entry): entry is DerivedEntry => "from" in entry)
   return {
     entries,
     names: entries.map(({ model }) => model),
@@ -154,6 +154,14 @@ export const makeModels = (all: ReadonlyArray<ListEntry | DerivedEntry>): Models
 /** The entry of a model; for a model that only the store knows, one that says nothing about its records. */
 export const recordEntryOf = (models: Models, model: Model): RecordEntry =>
   models.entryOf(model) ?? { model, nested: [], unordered: [], transitions: [], schema: openSchema(model) }
+
+/** These models, and those of a store that has been used with others. */
+export const withStored = (models: Models, stored: ReadonlyArray<Model>): Models => {
+  const others = [...new Set(stored)].filter((model) => models.entryOf(model) === undefined)
+  return others.length === 0
+    ? models
+    : makeModels([...models.entries, ...others.map((model) => recordEntryOf(models, model))])
+}
 
 export const isModel = (models: Models, name: string): name is Model => models.entryOf(name) !== undefined
 

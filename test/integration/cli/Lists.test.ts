@@ -107,10 +107,24 @@ describe("a list that ROLLCALL_LISTS defines", () => {
       await later.says(/stream blocked: unsupported/, "stderr")
       const kept = JSON.parse((await runCommand(["status", "--json"], environment)).stdout).streams
       assert.deepStrictEqual(kept.map(({ stream }: { stream: string }) => stream), ["workday:acme/hris.skill"])
-      assert.include((await get("/v1/events")).text, "Ada")
+      assert.include((await get("/v1/events?model=hris.employee")).text, "Ada")
+      assert.include((await get("/v1/records?integration=workday:acme&model=hris.employee")).text, "Ada")
+      assert.include((await get("/v1/overview")).json().models, "hris.employee")
+      assert.strictEqual((await get("/v1/streams/workday:acme/hris.employee")).status, 404)
       const removed = await runCommand(["forget", "workday:acme/hris.employee/a", "--yes", "--wait"], environment)
       assert.strictEqual(removed.code, 0, removed.stderr)
       assert.notInclude((await get("/v1/events")).text, "Ada")
+      await later.stop()
+
+      const last = start(["start"], { ...without, ROLLCALL_INTEGRATIONS: "" })
+      await last.says(/"message":"started"/, "stderr")
+      const erased = await runCommand(
+        ["integrations", "remove", "workday:acme", "--data", "erase", "--yes"],
+        environment
+      )
+      assert.strictEqual(erased.code, 0, erased.stderr)
+      await last.says(/integration erased/, "stderr")
+      assert.deepStrictEqual((await get("/v1/events")).json().events, [])
       api.close()
     }))
 })

@@ -58,17 +58,49 @@ const PlanFacts = ({ plan }: { readonly plan: PlanView }) => (
   </>
 )
 
-/** A command that acts on exactly the dead letters that its dialog counts. */
-const Planned = ({ after, command, filter, label }: {
+/** The most dead letters that are sent again without a dialog. */
+const mostAtOnce = 100
+
+/** A command that acts on exactly the dead letters that its dialog counts, or that the page counts. */
+const Planned = ({ after, command, counted = null, filter, label }: {
   readonly filter: Filter
+  /** How many the page counts: they are sent again at the click if nothing delays them and no outcome is unknown. */
+  readonly counted?: number | null
   readonly command: "redrive" | "discard"
   readonly label: string
   readonly after: () => unknown
 }) => {
-  const { load, plan, shown } = usePlan(() => post<PlanView>("/v1/deadletters/plan", filter))
+  const read = () => post<PlanView>("/v1/deadletters/plan", filter)
+  const { load, plan, shown } = usePlan(read)
   const [over, setOver] = useState("")
   const count = plan === null ? "" : ` ${plural(plan.count, "dead letter")}`
   const sends = command === "redrive"
+  const execute = async (plan: PlanView) => {
+    const spread = sends && over !== "" ? { over } : {}
+    const startedAt = Date.now()
+    const result = await post<{ count: number } | RedriveView>(
+      `/v1/deadletters/${command}`,
+      { ...filter, plan: plan.plan, ...spread }
+    )
+    const { count } = result
+    if ("ranges" in result) redriven.value = { ...result, startedAt, handlers: plan.shares }
+    const circuit = plan.circuits.find(({ until }) => Date.parse(until) > serverNow.value)
+    return sends && circuit !== undefined
+      ? {
+        tone: "warn" as const,
+        text:
+          `${
+            plural(count, "dead letter")
+          } sent again, waiting: the circuit of ${circuit.plugin} (${circuit.handler}) is open, ` +
+          `one is tried at ${time(circuit.until)} UTC`
+      }
+      : `${plural(count, "dead letter")} ${sends ? "sent again" : "discarded"}`
+  }
+  const direct = async () => {
+    const plan = await read()
+    const isClear = plan.count === counted && counted <= mostAtOnce && plan.circuits.length + plan.unknown === 0
+    return isClear ? execute(plan) : null
+  }
   return (
     <Command
       label={label}
@@ -77,25 +109,10 @@ const Planned = ({ after, command, filter, label }: {
       confirm={sends ? `Send${count} again` : `Discard${count}`}
       isBlocked={plan === null || plan.count === 0}
       onOpen={load}
+      {...counted === null ? {} : { direct }}
       run={async () => {
         if (plan === null) throw new Error("There is no plan yet.")
-        const spread = sends && over !== "" ? { over } : {}
-        const body = { ...filter, plan: plan.plan, ...spread }
-        const startedAt = Date.now()
-        const result = await post<{ count: number } | RedriveView>(`/v1/deadletters/${command}`, body)
-        const { count } = result
-        if ("ranges" in result) redriven.value = { ...result, startedAt, handlers: plan.shares }
-        const circuit = plan.circuits.find(({ until }) => Date.parse(until) > serverNow.value)
-        return sends && circuit !== undefined
-          ? {
-            tone: "warn",
-            text:
-              `${
-                plural(count, "dead letter")
-              } sent again, waiting: the circuit of ${circuit.plugin} (${circuit.handler}) ` +
-              `is open, one is tried at ${time(circuit.until)} UTC`
-          }
-          : `${plural(count, "dead letter")} ${sends ? "sent again" : "discarded"}`
+        return execute(plan)
       }}
       after={after}
     >
@@ -188,7 +205,7 @@ const Group = ({ after, group, within }: {
           : ` · ${plural(parked, "delivery waits", "deliveries wait")} behind ${count === 1 ? "it" : "them"}`}
       </p>
       <div class="buttons">
-        <Planned label="Send again" command="redrive" filter={filter} after={after} />
+        <Planned label="Send again" command="redrive" counted={count} filter={filter} after={after} />
         <Planned label="Discard" command="discard" filter={filter} after={after} />
       </div>
       <details onToggle={({ currentTarget: { open } }) => setOpen(open)}>
@@ -350,7 +367,7 @@ export const DeadLetterPage = ({ parameters: [id = ""] }: { readonly parameters:
               <Badge tone="bad">{letter.refusal ?? letter.reason}</Badge> <Message message={letter.message} />
             </p>
             <div class="buttons">
-              <Planned label="Send again" command="redrive" filter={{ ids: [letter.id] }} after={after} />
+              <Planned label="Send again" command="redrive" counted={1} filter={{ ids: [letter.id] }} after={after} />
               <Planned label="Discard" command="discard" filter={{ ids: [letter.id] }} after={after} />
             </div>
             {letter.faults.length === 0 ? null : (

@@ -31,6 +31,8 @@ export interface CommandProps {
   readonly isBlocked?: boolean
   /** Runs when the dialog opens. */
   readonly onOpen?: () => void
+  /** Runs at the click. Returns null if the user has to decide something first: only then does the dialog open. */
+  readonly direct?: () => Promise<string | Outcome | null>
   /** Returns what happened; a text is a success. `show` tells how far a long command is. */
   readonly run: (show: (progress: string) => void) => Promise<string | Outcome>
   /** Runs after success. */
@@ -38,6 +40,9 @@ export interface CommandProps {
 }
 
 const readOnly = "Your token allows reading only"
+
+const toOutcome = (result: string | Outcome): Outcome =>
+  typeof result === "string" ? { tone: "good", text: result } : result
 
 const toError = (error: unknown): RequestError =>
   error instanceof RequestError
@@ -69,7 +74,7 @@ const Dialog = ({ after, children, close, confirm, isBlocked = false, run, title
     setState({ progress: "Working…" })
     try {
       const result = await run((progress) => setState({ progress }))
-      outcome.value = typeof result === "string" ? { tone: "good", text: result } : result
+      outcome.value = toOutcome(result)
       if (isOpen.current) close()
       await Promise.all([refresh().catch(() => undefined), after?.()])
       keepFocus()
@@ -104,29 +109,36 @@ const Dialog = ({ after, children, close, confirm, isBlocked = false, run, title
   )
 }
 
+/** Runs a command at a click. It ignores clicks while the command runs, and returns false if nothing was done. */
+const useClick = (run: () => Promise<string | Outcome | null>, after: CommandProps["after"]) => {
+  const [isRunning, setRunning] = useState(false)
+  // a second click may come before the button is rendered again
+  const running = useRef(false)
+  const execute = async (): Promise<boolean> => {
+    if (running.current) return true
+    running.current = true
+    outcome.value = null
+    setRunning(true)
+    const result = await run().catch((error: unknown): Outcome => {
+      const { hint, message } = toError(error)
+      return { tone: "bad", text: `${message} ${hint ?? ""}` }
+    })
+    running.current = false
+    setRunning(false)
+    if (result === null) return false
+    outcome.value = toOutcome(result)
+    await Promise.all([refresh().catch(() => undefined), after?.()])
+    keepFocus()
+    return true
+  }
+  return { isRunning, execute }
+}
+
 /** Without a confirmation, for a command that can be undone. */
 export const Immediate = ({ after, label, run }: Pick<CommandProps, "after" | "label"> & {
   readonly run: () => Promise<string>
 }) => {
-  const [isRunning, setRunning] = useState(false)
-  // a second click may come before the button is rendered again
-  const running = useRef(false)
-  const execute = async (): Promise<void> => {
-    if (running.current) return
-    running.current = true
-    outcome.value = null
-    setRunning(true)
-    try {
-      outcome.value = { tone: "good", text: await run() }
-    } catch (error) {
-      const { hint, message } = toError(error)
-      outcome.value = { tone: "bad", text: `${message} ${hint ?? ""}` }
-    }
-    running.current = false
-    setRunning(false)
-    await Promise.all([refresh().catch(() => undefined), after?.()])
-    keepFocus()
-  }
+  const { execute, isRunning } = useClick(run, after)
   return (
     <button
       type="button"
@@ -143,7 +155,13 @@ export const Immediate = ({ after, label, run }: Pick<CommandProps, "after" | "l
 export const Command = (props: CommandProps) => {
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
-  const { label, onOpen, subject, tone } = props
+  const { after, direct = async () => null, label, onOpen, subject, tone } = props
+  const { execute, isRunning } = useClick(direct, after)
+  const open = async (): Promise<void> => {
+    if (await execute()) return
+    onOpen?.()
+    setOpen(true)
+  }
   const close = () => {
     setOpen(false)
     button.current?.focus()
@@ -156,11 +174,8 @@ export const Command = (props: CommandProps) => {
         class={tone ?? ""}
         disabled={!mayOperate}
         title={mayOperate ? "" : readOnly}
-        onClick={() => {
-          outcome.value = null
-          onOpen?.()
-          setOpen(true)
-        }}
+        aria-disabled={isRunning}
+        onClick={() => void open()}
       >
         {label}
         {subject === undefined ? null : <span class="hidden">{" "}{subject}</span>}

@@ -107,7 +107,7 @@ export const classify = (
   const newest = observedBefore ??
     { deleted: !known.live, canonicalHash: known.canonicalHash, changedAtMs: known.changedAt }
   const emptied = known.live && observed.blank && observed.canonicalHash() !== known.canonicalHash
-  const gone = observed.deleted || emptied
+  const gone = observed.deleted || (known.live ? emptied : observed.blank)
   const sameAsNewest = newest.deleted === gone && (gone || newest.canonicalHash === observed.canonicalHash())
 
   if (!context.isRefetch) {
@@ -122,7 +122,7 @@ export const classify = (
     if (observed.canonicalHash() === known.canonicalHash) return { _tag: "Same" }
     return { _tag: emptied ? "Emptied" : "Updated" }
   }
-  return observed.deleted || observed.blank ? { _tag: "Tombstone" } : { _tag: "Restored" }
+  return { _tag: gone ? "Tombstone" : "Restored" }
 }
 
 /** An observation that is newer than both disputed ones ends the dispute, because refetches may never be answered. */

@@ -98,6 +98,18 @@ describe("Disputes", () => {
       assert.deepStrictEqual(titles, ["first", null, "last"])
     }))
 
+  it.effect("an emptied record that is published as deleted is not disputed because its timestamp went back (P3, D23)", () =>
+    scenario(function*(rig) {
+      for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
+      yield* rig.fill({ id: "r", title: "x" })
+      yield* rig.change({ id: "r", title: null, changed_at: "2099-01-01T00:00:00.000Z" })
+      assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1", "deleted 2"])
+      rig.api.requests.length = 0
+      yield* rig.put({ id: "r", title: null })
+      yield* rig.sweep
+      assert.deepStrictEqual([yield* rig.pending, rig.api.requests.filter(({ ids }) => ids !== null)], [{}, []])
+    }))
+
   it.effect("of two different copies on one page neither is published, only the refetched one (P3)", () =>
     scenario(function*(rig) {
       yield* rig.backfill({ id: "zero" })

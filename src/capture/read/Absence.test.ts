@@ -75,6 +75,36 @@ describe("Absence", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     }))
 
+  it.effect("a record that moves between two pages of the confirmation hides no other record from it (D3)", () =>
+    scenario(function*(rig) {
+      const ids = ["a", "b", "c", "d", "e", "f"]
+      yield* backfilled(rig, ids)
+      rig.api.pageSize = 3
+      const [first, last] = ["a", "f"].map((id) => rig.api.rows.get(id)!.row)
+      rig.api.intercept = (request, answer) =>
+        request.ids === null ? { ...answer, results: [first, last], next: null } : answer
+      // the first record moves to the end behind each first page, so that the fourth one moves in front of the cursor
+      rig.api.meanwhile = ({ cursor, ids }) => {
+        if (ids === null || cursor === null) return
+        const [[id, held] = []] = rig.api.rows
+        rig.api.rows.delete(id!)
+        rig.api.rows.set(id!, held!)
+      }
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, {})
+    }))
+
+  for (const pageSize of [1, 2, 3]) {
+    it.effect(`absences are confirmed if a page has at most ${pageSize} rows (D3)`, () =>
+      scenario(function*(rig) {
+        yield* backfilled(rig, ["a", "b", "c", "d", "e", "f"])
+        for (const id of ["b", "d", "e"]) rig.api.vanish(id)
+        rig.api.pageSize = pageSize
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* rig.confirmations, { b: 1, d: 1, e: 1 })
+      }))
+  }
+
   it.effect("an interrupted sweep infers no deletes and is resumed at its page (D4)", () =>
     scenario(function*(rig) {
       yield* backfilled(rig, ["a", "b", "c", "d"])

@@ -6,6 +6,7 @@
  *    the controls (records known to be live) and nothing that was not requested, and each of its rows is readable
  * 2. The controls have the smallest and the greatest suitable id, and are requested first and last. So a response that is cut off lacks one
  *    of them, in whatever order it is   (D22)
+ * 3. Only a response of one page proves that a record is absent: between two pages, a record may move in front of the cursor   (D3)
  *
  * Gotchas
  * - If the API rejects the request, the result is inconclusive, but the stream does not fail: its list may still be readable
@@ -74,6 +75,22 @@ const findRecentControls = Effect.fnUntraced(function*(stream: Stream, runId: nu
   return yield* findControls(stream, state?.lastSweep?.id ?? 0, ids)
 })
 
+/** The results of two requests as one. */
+const both = (one: RefetchResult, other: RefetchResult): RefetchResult => ({
+  rows: [...one.rows, ...other.rows],
+  shownBy: other.shownBy ?? one.shownBy,
+  absent: [...one.absent, ...other.absent],
+  inconclusiveReason: one.inconclusiveReason ?? other.inconclusiveReason
+})
+
+const inHalves = <E, R>(
+  ids: ReadonlyArray<string>,
+  request: (ids: ReadonlyArray<string>) => Effect.Effect<RefetchResult, E, R>
+): Effect.Effect<RefetchResult, E, R> => {
+  const middle = Math.ceil(ids.length / 2)
+  return Effect.zipWith(request(ids.slice(0, middle)), request(ids.slice(middle)), both)
+}
+
 export const refetch = Effect.fn("Refetch.run")(function*(
   stream: Stream,
   ids: ReadonlyArray<string>,
@@ -83,15 +100,7 @@ export const refetch = Effect.fn("Refetch.run")(function*(
   const queryable = ids.filter(isQueryable)
   if (queryable.length === 0) return { rows: [], shownBy: undefined, absent: [], inconclusiveReason: null }
   if (queryable.length > 1 && bytesOf(queryable) > maxBytes) {
-    const middle = Math.ceil(queryable.length / 2)
-    const one = yield* refetch(stream, queryable.slice(0, middle), controls, priority)
-    const other = yield* refetch(stream, queryable.slice(middle), controls, priority)
-    return {
-      rows: [...one.rows, ...other.rows],
-      shownBy: other.shownBy ?? one.shownBy,
-      absent: [...one.absent, ...other.absent],
-      inconclusiveReason: one.inconclusiveReason ?? other.inconclusiveReason
-    }
+    return yield* inHalves(queryable, (half) => refetch(stream, half, controls, priority))
   }
   const requested = [...controls.slice(0, -1), ...queryable, ...controls.slice(-1)]
   const missing = new Set(requested)
@@ -100,9 +109,11 @@ export const refetch = Effect.fn("Refetch.run")(function*(
   let cursor: string | null = null
   let shownBy: Page | undefined
   let broken: string | null = null
+  let pages = 0
   do {
     const page: Page = yield* requestPage(stream, { priority, cursor, updatedAfter: null, ids: requested })
     shownBy = page
+    if (page.results.length > 0) pages++
     for (const one of page.results) {
       const row = parseRow(stream.processing, one)
       if (!("id" in row)) broken = "a row of the response is unreadable"
@@ -123,7 +134,19 @@ export const refetch = Effect.fn("Refetch.run")(function*(
     : controls.length === 0 && missing.size > 0
     ? "no live record is known that could serve as a control"
     : null
-  return { rows, shownBy, absent: queryable.filter((id) => missing.has(id)), inconclusiveReason }
+  const absent = queryable.filter((id) => missing.has(id))
+  const result = { rows, shownBy, absent, inconclusiveReason }
+  if (pages < 2 || absent.length === 0 || inconclusiveReason !== null) return result
+  if (queryable.length === 1 && controls.length < 2) {
+    return { ...result, inconclusiveReason: "the response to a request for two records has several pages" }
+  }
+  const proof = queryable.length === 1
+    // with one control, the response has one row
+    ? yield* refetch(stream, absent, controls.slice(-1), priority)
+    : absent.length < queryable.length
+    ? yield* refetch(stream, absent, controls, priority)
+    : yield* inHalves(absent, (half) => refetch(stream, half, controls, priority))
+  return both({ ...result, absent: [] }, proof)
 }, (result, _, ids) =>
   Effect.catchIf(
     result,

@@ -7,20 +7,14 @@ import * as Stream from "effect/Stream"
 import { checkModels } from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
 import { CurrentModels } from "../domain/BuiltInModels.ts"
-import type { Model } from "../domain/Model.ts"
+import { isModelName, makeModels, type Model, type Models, recordEntryOf } from "../domain/Model.ts"
+import type { ApiClient } from "./client/ApiClient.ts"
 import { connect, runClientCommand } from "./client/ClientCommand.ts"
 import type { TextFormat } from "./export/RecordText.ts"
 import { checkModel, config, json, switchFlag, textFlag } from "./terminal/Flags.ts"
 import { awaitShutdownSignal, CommandError, print, printAside } from "./terminal/Process.ts"
 
 const namesOf = Option.match({ onNone: () => [], onSome: (text: string) => [...new Set(text.split(","))] })
-
-/** Runs a command with the models of the configuration: a table has a column for each field of a defined list too. */
-const withConfiguredModels = (file: Option.Option<string>) => <A, E, R>(command: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(
-    Effect.flatMap(loadRawConfig(file), (input) => Effect.fromResult(checkModels(input))),
-    (known) => Effect.provideService(command, CurrentModels, known)
-  )
 
 const refuse = (message: string, hint: string) => Effect.fail(new CommandError({ message, hint }))
 
@@ -31,7 +25,7 @@ const checkCombination = (
     readonly output: Option.Option<string>
     readonly sqlite: Option.Option<string>
   },
-  models: ReadonlyArray<Model>
+  named: ReadonlyArray<string>
 ): Effect.Effect<void, CommandError> => {
   if (Option.isSome(sqlite) && (follow || Option.isSome(format) || Option.isSome(output))) {
     return refuse(
@@ -41,9 +35,25 @@ const checkCombination = (
   }
   if (Option.getOrNull(format) !== "csv") return Effect.void
   if (follow) return refuse("--follow needs JSON Lines", "Remove --format csv.")
-  return models.length === 1
+  return named.length === 1
     ? Effect.void
     : refuse("CSV has the columns of one model", "Name it, for example with --model ats.application.")
+}
+
+/** The models of the running process. Those that this configuration defines have columns for their fields. */
+const modelsOf = Effect.fnUntraced(function*(client: ApiClient, configured: Models) {
+  const { items } = yield* client.schemas.schemas()
+  return makeModels(items.map(({ name }) => name).filter(isModelName).map((name) => recordEntryOf(configured, name)))
+})
+
+const warnOfColumns = (configured: Models, models: ReadonlyArray<Model>) => {
+  const open = models.filter((model) => configured.entryOf(model) === undefined)
+  return open.length === 0 ? Effect.void : printAside(
+    `the configuration of this command does not define ${
+      open.join(", ")
+    }: all fields are in the column unknown_fields. ` +
+      "For a column for each field, run the command with the configuration of the process."
+  )
 }
 
 export const exportRecords = Command.make("export", {
@@ -67,11 +77,15 @@ export const exportRecords = Command.make("export", {
 }, ({ config, filter, json, target }) =>
   Effect.gen(function*() {
     const named = namesOf(filter.model)
-    const known = yield* CurrentModels
-    const models = named.length === 0 ? known.names : yield* Effect.forEach(named, (name) => checkModel(known, name))
-    yield* checkCombination(target, models)
-    const selection = { models, integrations: namesOf(filter.integration) }
+    yield* checkCombination(target, named)
+    const configured = yield* Effect.fromResult(checkModels(yield* loadRawConfig(config)))
     const client = yield* connect(config)
+    const known = yield* modelsOf(client, configured)
+    const models = named.length === 0 ? known.names : yield* Effect.forEach(named, (name) => checkModel(known, name))
+    if (Option.isSome(target.sqlite) || Option.getOrNull(target.format) === "csv") {
+      yield* warnOfColumns(configured, models)
+    }
+    const selection = { models, integrations: namesOf(filter.integration) }
     const { fileOutput, standardOutput } = yield* Effect.promise(() => import("./export/Output.ts"))
     const { summaryText, writeDatabase, writeText } = yield* Effect.promise(() => import("./export/WriteExport.ts"))
     /** Null for a database, which the command does not follow. */
@@ -87,7 +101,7 @@ export const exportRecords = Command.make("export", {
       const show = Option.isSome(target.output) ? print : printAside
       yield* show(summaryText({ position, records }, json))
       return { output, position }
-    })
+    }).pipe(Effect.provideService(CurrentModels, known))
     // so that no part of a file stays
     const stop = refuse("the export was stopped before it was complete", "No file was changed.")
     const written = yield* Effect.raceFirst(write, Effect.andThen(awaitShutdownSignal, stop))
@@ -99,7 +113,7 @@ export const exportRecords = Command.make("export", {
     }
     const events = Stream.runForEach(client.follow(query), (event) => written.output.write(`${event}\n`))
     yield* Effect.raceFirst(events, awaitShutdownSignal)
-  }).pipe(Effect.scoped, withConfiguredModels(config), runClientCommand)).pipe(
+  }).pipe(Effect.scoped, runClientCommand)).pipe(
     Command.withDescription(
       "Write the current records to a file, as they are at one position of the event log. Only its owner can read the file. " +
         "`rollcall forget` does not reach exported files"

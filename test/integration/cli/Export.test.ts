@@ -194,6 +194,9 @@ describe("an export while records change", () => {
 
   const pathOf = (url: URL): unknown => {
     const after = url.searchParams.get("after")
+    if (url.pathname === "/schemas") {
+      return { items: [{ name: "ats.tag", version: 1, id: "", path: "" }], next: null }
+    }
     if (url.pathname === "/v1/integrations") {
       return {
         items: [{
@@ -233,7 +236,7 @@ describe("an export while records change", () => {
   }
 
   const server = createServer(({ url = "" }, response) => {
-    if (isSilent) return
+    if (isSilent && url !== "/schemas") return
     const body = pathOf(new URL(url, "http://localhost"))
     response.writeHead(body === null ? 404 : body === undefined ? 410 : 200, { "content-type": "application/json" })
     response.end(JSON.stringify(body ?? { detail: "not here" }))

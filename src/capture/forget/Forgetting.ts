@@ -25,7 +25,7 @@ import { captureScopeOf } from "../../domain/Shard.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import type { ForgottenRecord } from "../../store/Operators.ts"
-import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
+import { failOnDefect, retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Capture } from "../schedule/Capture.ts"
 import * as StoreRemoval from "./StoreRemoval.ts"
@@ -164,6 +164,7 @@ const make = Effect.fnUntraced(function*({ processing }: { readonly processing: 
   ) =>
     removal.pipe(
       retryWhileStoreUnavailable,
+      failOnDefect,
       Effect.catch((error) =>
         Effect.annotateLogs(Effect.logError("record not forgotten; this is resumed at the next start"), {
           integration: record.integration,

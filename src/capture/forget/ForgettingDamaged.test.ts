@@ -1,6 +1,8 @@
 /** Forgetting a person in a store in which rows are damaged: of the person, of records that repeat the person, and of others. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import { randomBytes } from "node:crypto"
 import { DatabaseSync } from "node:sqlite"
 import { pendingOf } from "../../../test/conformance/StoreSamples.ts"
@@ -12,9 +14,13 @@ import {
   integration,
   scenario,
   startProcess,
+  startReading,
   type World
 } from "../../../test/support/capture/ForgettingWorld.ts"
+import { builtInModels } from "../../domain/BuiltInModels.ts"
 import { type EncryptionKey, parseKey } from "../../domain/EncryptionKey.ts"
+import type { Model } from "../../domain/Model.ts"
+import { defaultProcessing } from "../../domain/Processing.ts"
 import { EncryptionKeys } from "../../store/sql/ContentCipher.ts"
 import { Store } from "../../store/Store.ts"
 
@@ -114,5 +120,31 @@ describe("forgetting a person", () => {
       yield* process.capture.sweep({ integration, model: "ats.application" })
       assert.deepStrictEqual((yield* kindsOf("a-ann")).at(-1), ["created", null])
       assert.deepInclude(yield* contentOf("ats.application", "a-ann"), { candidate: null })
+    }))
+})
+
+describe("a removal that fails unexpectedly", () => {
+  it.effect("is logged with the place of the failure, and stays to be resumed", () =>
+    scenario(function*() {
+      const failures: Array<string> = []
+      const logger = Logger.make<unknown, void>(({ fiber, message }) => {
+        failures.push(`${String(message)} ${String(fiber.getRef(References.CurrentLogAnnotations)["why"])}`)
+      })
+      let isBroken = false
+      const processing = (model: Model) => {
+        if (isBroken) throw new TypeError("ann@people.example")
+        return defaultProcessing(model)
+      }
+      const models = ["ats.application", "ats.candidate", "ats.offer"] as const
+      const process = yield* startReading(models, builtInModels, processing)
+      isBroken = true
+      yield* forgetNow(process, ann).pipe(
+        Effect.provide(Logger.layer([logger])),
+        Effect.provideService(References.MinimumLogLevel, "Error")
+      )
+      assert.deepStrictEqual(yield* states, ["erasing"])
+      assert.lengthOf(failures, 1)
+      assert.match(failures[0] ?? "", /^record not forgotten.*an unexpected error: TypeError at /)
+      assert.notInclude(failures[0], "ann@people")
     }))
 })

@@ -83,7 +83,7 @@ export const contentLayout = (): TableLayout => ({
 })
 
 /** The table of a model: `ats_application`. */
-const tableNameOf = (model: Model): string => model.replaceAll(".", "_")
+const tableNameOf = (model: string): string => model.replaceAll(".", "_")
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 const exportTable = "rollcall_export"
@@ -159,8 +159,11 @@ export class RecordTables {
     )
     for (const row of database.prepare(`SELECT integration, model, generation, position FROM ${exportTable}`).all()) {
       const model = String(row["model"])
-      // a model that was removed from Rollcall: its table stays as it is
-      if (!isModel(this.#models, model)) continue
+      // the process has no records of the model: it was removed from the configuration, and its integrations were erased
+      if (!isModel(this.#models, model)) {
+        if (tables.has(tableNameOf(model))) database.exec(`DELETE FROM ${quote(tableNameOf(model))}`)
+        continue
+      }
       const stream = { integration: String(row["integration"]), model, generation: Number(row["generation"]) }
       this.position = String(row["position"])
       this.#streams.set(streamName(stream), stream)

@@ -300,6 +300,15 @@ describe("an export while records change", () => {
         const { position, rows } = await update()
         assert.deepStrictEqual(rows, recordsAt(position))
       }
+      // the process no longer has records of another list
+      const own = new DatabaseSync(file)
+      own.exec("CREATE TABLE hris_team (integration TEXT, id TEXT); INSERT INTO hris_team VALUES ('workday:acme', 't')")
+      own.exec(
+        "INSERT INTO rollcall_export SELECT 'workday:acme', 'hris.team', 1, position, exported_at FROM rollcall_export"
+      )
+      own.close()
+      await update()
+      assert.deepStrictEqual(rowsOf(file, "SELECT id FROM hris_team"), [])
       // erased: no event says so
       generation = 2
       live.clear()

@@ -304,18 +304,21 @@ export class StoreAccess {
     return value < 60 ? 0 : (value - 60) * 200
   }
 
-  /** The oracle compares with the state that is stored, not with the one that the process has in memory. */
+  /**
+   * The oracle compares with the state that is stored, not with the one that the process has in memory. Not one transaction: the store
+   * learns only from its commit whether the state was replaced.
+   */
   #replaceQuietState(owner: Owner, before: StreamState, after: StreamState): Effect.Effect<boolean, StoreError> {
     const store = this.own
     const { observer } = this.#environment
     let written: CommittedTransaction | null = null
-    const watched = store.batchReads(Effect.gen(function*() {
+    const watched = Effect.gen(function*() {
       const stored = yield* store.stream(before)
       const owned = observer.isLatestOwner(owner)
       const isReplaced = yield* store.replaceQuietState(owner, before, after)
       if (isReplaced && stored !== null) written = { ...emptyTransaction(owner, before, stored), after, owned }
       return isReplaced
-    }))
+    })
     return this.#withFailures(
       Effect.tap(watched, () => Effect.sync(() => written !== null && observer.committed(this.#process, written)))
     )

@@ -271,10 +271,11 @@ export const make = (
     /**
      * Replaces the state `before` of a stream by `after`, in one statement. Returns false if nothing was changed, because the stream has a
      * different state now, has pending rows, stale records or holds that have not ended, or because `owner` is fenced. Fails without a retry:
-     * if the connection is lost, it is unknown whether the state was replaced, so the caller must read it again.
+     * if the connection is lost, it is unknown whether the state was replaced, so the caller must read it again. Not for use in a transaction:
+     * the result comes with its commit.
      */
     replaceQuietState: (owner: Owner, before: StreamState, after: StreamState) =>
-      sql`
+      issue(sql`
         UPDATE streams SET state = ${JSON.stringify(after)}
         WHERE ${is(before)} AND state = ${JSON.stringify(before)}
           AND EXISTS (
@@ -282,9 +283,10 @@ export const make = (
           AND NOT EXISTS (SELECT 1 FROM pending p WHERE p.stream = streams.key)
           AND NOT EXISTS (SELECT 1 FROM stale_records r WHERE r.stream = streams.key)
           AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.stream = streams.key AND ${sql.literal(HoldTable.isUnended)})
-        RETURNING key`.pipe(
+        RETURNING key`).pipe(
+        // the rows arrive with the commit, in one round trip
         sql.withTransaction,
-        Effect.map((rows) => rows.length > 0),
+        Effect.map((rows) => (rows()?.length ?? 0) > 0),
         toStoreError("replaceQuietState")
       ),
     /**

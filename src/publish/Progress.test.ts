@@ -4,7 +4,7 @@ import { hours, minutes } from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as TestClock from "effect/testing/TestClock"
-import { created, skills, stateOf, tags } from "../../test/conformance/StoreSamples.ts"
+import { created, employees, stateOf, tags } from "../../test/conformance/StoreSamples.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
 import * as Relaying from "../../test/support/publish/Relaying.ts"
 import * as MemoryStore from "../../test/support/store/MemoryStore.ts"
@@ -23,7 +23,7 @@ const begin = Effect.fnUntraced(function*(states: Partial<StreamState> = { backf
   const store = yield* Store
   yield* store.ensureStreams([
     stateOf(tags, { overlap, phase: "live", ...states }),
-    stateOf(skills, { overlap, phase: "live", ...states })
+    stateOf(employees, { overlap, phase: "live", ...states })
   ])
   const owner = yield* store.takeOwnership("capture")
   let records = 0
@@ -62,9 +62,9 @@ describe("progress", () => {
       const { relay, reports } = yield* start(new MemorySink.MemoryBroker())
       yield* relay.awaitPosition(3)
       assert.deepStrictEqual(reports.map(brief), ["ats.tag 1000 at 3"])
-      yield* commit(skills, 0, 2000)
+      yield* commit(employees, 0, 2000)
       yield* seconds(30)
-      assert.deepStrictEqual(reports.map(brief).slice(1), ["hris.skill 2000 at 3"])
+      assert.deepStrictEqual(reports.map(brief).slice(1), ["hris.employee 2000 at 3"])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
   it.effect("is published, when a caller waits for it, although no event is new", () =>
@@ -73,9 +73,9 @@ describe("progress", () => {
       yield* commit(tags, 3, 1000)
       const { relay, reports } = yield* start(new MemorySink.MemoryBroker())
       yield* relay.awaitPosition(3)
-      yield* commit(skills, 0, 2000)
+      yield* commit(employees, 0, 2000)
       yield* relay.awaitPosition(3)
-      assert.deepStrictEqual(reports.map(brief), ["ats.tag 1000 at 3", "hris.skill 2000 at 3"])
+      assert.deepStrictEqual(reports.map(brief), ["ats.tag 1000 at 3", "hris.employee 2000 at 3"])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
   it.effect("never goes back, even if the stream was rewound (W15)", () =>
@@ -139,7 +139,7 @@ describe("progress", () => {
       let position = 0
       const { relay, reports } = yield* start(broker)
       for (let round = 1; round <= 60; round++) {
-        const key = round % 3 === 0 ? skills : tags
+        const key = round % 3 === 0 ? employees : tags
         yield* commit(key, 700, round)
         position += 700
         truth.set(`${key.model} ${round}`, position)
@@ -155,7 +155,7 @@ describe("progress", () => {
       }
       assert.isAbove(reports.length, 4)
       assert.deepStrictEqual(
-        ["ats.tag", "hris.skill"].map((model) => reports.findLast((report) => report.model === model)?.completeTo),
+        ["ats.tag", "hris.employee"].map((model) => reports.findLast((report) => report.model === model)?.completeTo),
         [59, 60]
       )
     }).pipe(Effect.scoped, Effect.provide(store)))

@@ -15,11 +15,11 @@ import {
   changeOf,
   conflict,
   created,
+  employees,
   headsOf,
   integrationOf,
   pendingOf,
   reasonOf,
-  skills,
   stateOf,
   Stop,
   tags,
@@ -131,7 +131,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         assert.deepStrictEqual((yield* store.streams).map((state) => [state.model, state.phase, state.watermark]), [
           ["ats.offer", "starting", null],
           ["ats.tag", "live", 7],
-          ["hris.skill", "starting", null]
+          ["hris.employee", "starting", null]
         ])
         assert.strictEqual((yield* store.stream(tags))?.watermark, 7)
         assert.isNull(yield* store.stream({ ...tags, model: "ats.candidate" }))
@@ -213,7 +213,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         "pages of streams are in order, filtered and complete, and each stream has its own counts",
         function*({ inTags, store }) {
           const names = ["a", "b", "c"].flatMap((tool) =>
-            (["ats.tag", "hris.skill"] as const).map((model) => ({ integration: `${tool}:acme`, model }))
+            (["ats.tag", "hris.employee"] as const).map((model) => ({ integration: `${tool}:acme`, model }))
           )
           yield* store.ensureStreams(names.map((key) => stateOf(key)))
           yield* inTags((tx) =>
@@ -224,7 +224,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
           const whole = yield* store.streamPage({ limit: 100 })
           assert.deepStrictEqual(
             keys(whole),
-            [...names, tags, skills].map(({ integration, model }) => `${integration}/${model}`)
+            [...names, tags, employees].map(({ integration, model }) => `${integration}/${model}`)
           )
           assert.strictEqual(whole.position, 2)
           assert.deepStrictEqual(

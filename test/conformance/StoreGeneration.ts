@@ -6,7 +6,7 @@ import { genesis } from "../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import { publishingStart } from "../../src/store/EventLog.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
-import { all, begin, created, eventOf, ids, reasonOf, skills, tags, testsIn } from "./StoreSamples.ts"
+import { all, begin, created, employees, eventOf, ids, reasonOf, tags, testsIn } from "./StoreSamples.ts"
 
 export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
   describe(`a store's generation (${name})`, () => {
@@ -49,7 +49,7 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
         yield* write(ids(3).map(created))
         yield* change("r00001", "updated")
         yield* change("r00002", "deleted")
-        yield* write([created("other")], skills)
+        yield* write([created("other")], employees)
         yield* store.raiseGeneration([owner], 2)
         const olderRecords = (after: string | null, limit: number) =>
           inTags((tx) => tx.olderGenerationRecords(2, after, limit))
@@ -82,7 +82,7 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
       "rows of earlier generations are deleted stream by stream; rows of the new generation stay",
       function*({ inTags, owner, store, write }) {
         yield* write(ids(5).map(created))
-        yield* write([created("other")], skills)
+        yield* write([created("other")], employees)
         yield* store.raiseGeneration([owner], 2)
         yield* write([{
           head: { ...created("new").head },
@@ -95,7 +95,7 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
             store.transact(owner, key, (tx) => tx.logContents(9, 9)),
             (rows) => rows.map((row) => row.position)
           )
-        assert.deepStrictEqual([yield* keptIn(tags), yield* keptIn(skills)], [[7], [6]])
+        assert.deepStrictEqual([yield* keptIn(tags), yield* keptIn(employees)], [[7], [6]])
       }
     )
 
@@ -110,7 +110,7 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
         const live = yield* store.liveIds(tags, [...ids(300), "none"])
         assert.strictEqual(live.size, 299)
         assert.isFalse(live.has("r00007") || live.has("none"))
-        assert.strictEqual((yield* store.liveIds(skills, ids(3))).size, 0)
+        assert.strictEqual((yield* store.liveIds(employees, ids(3))).size, 0)
       }
     )
 

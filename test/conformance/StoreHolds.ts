@@ -5,7 +5,7 @@ import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import type { Hold, Pending } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { begin, headOf, ids, pendingOf, skills, stateOf, tags, testsIn } from "./StoreSamples.ts"
+import { begin, employees, headOf, ids, pendingOf, stateOf, tags, testsIn } from "./StoreSamples.ts"
 
 const opening: Omit<Hold, "id"> = {
   kind: "deletes",
@@ -43,13 +43,13 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
       function*({ hold, inTags, owner, store }) {
         const other = yield* store.transact(
           owner,
-          skills,
+          employees,
           (tx) => tx.openHold({ ...opening, kind: "scope", paths: ["/interviews/*/title"] })
         )
         assert.isAbove(other.id, hold.id)
         const listed = yield* store.holds({ limit: 10 })
         assert.deepStrictEqual(listed.map(({ id, model, paths, rows }) => [id, model, paths, rows]), [
-          [other.id, "hris.skill", ["/interviews/*/title"], 0],
+          [other.id, "hris.employee", ["/interviews/*/title"], 0],
           [hold.id, "ats.tag", [], 3]
         ])
         assert.deepStrictEqual((yield* store.holds({ limit: 1 })).map(({ id }) => id), [other.id])
@@ -68,7 +68,7 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
       "are visible with their rows to transactions on their stream until they are decided",
       function*({ hold, inTags, owner, store }) {
         assert.deepStrictEqual(yield* inTags((tx) => tx.holds), [hold])
-        assert.deepStrictEqual(yield* store.transact(owner, skills, (tx) => tx.holds), [])
+        assert.deepStrictEqual(yield* store.transact(owner, employees, (tx) => tx.holds), [])
         const page = { hashes: new Map(ids(3).map((id) => [id, null])), runId: 2 }
         assert.deepStrictEqual((yield* inTags((tx) => tx.read(page))).holds, [hold])
         assert.strictEqual(yield* inTags((tx) => tx.holdSize(hold.id)), 3)

@@ -16,11 +16,11 @@ import {
   changeOf,
   contentsAt,
   created,
+  employees,
   eventOf,
   headOf,
   headsOf,
   ids,
-  skills,
   Stop,
   tags,
   testsIn
@@ -42,7 +42,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
         "assigns positions 1, 2, 3 … over all streams, without gaps after a rollback (I5)",
         function*({ inTags, store, write }) {
           for (const id of ids(20)) {
-            yield* write([created(id), created(`${id}x`)], skills)
+            yield* write([created(id), created(`${id}x`)], employees)
             yield* Effect.exit(inTags((tx) => Effect.andThen(tx.write([created(id)]), Effect.fail(new Stop()))))
             yield* write([created(id)])
           }
@@ -146,22 +146,22 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       test("is read in pages, for all streams, one integration or one model", function*({ store, write }) {
         for (const id of ids(6)) {
           yield* write([created(id)])
-          yield* write([created(id)], skills)
+          yield* write([created(id)], employees)
         }
         const positions = (query: Partial<LogQuery>) =>
           Effect.map(store.readLog({ ...all, ...query }), (entries) => entries.map((entry) => entry.position))
         assert.deepStrictEqual(yield* positions({ after: 3, limit: 4 }), [4, 5, 6, 7])
         assert.deepStrictEqual(yield* positions({ after: 12 }), [])
         assert.deepStrictEqual(yield* positions({ models: ["ats.tag"], after: 2, limit: 3 }), [3, 5, 7])
-        assert.deepStrictEqual(yield* positions({ integrations: [skills.integration] }), [2, 4, 6, 8, 10, 12])
+        assert.deepStrictEqual(yield* positions({ integrations: [employees.integration] }), [2, 4, 6, 8, 10, 12])
         assert.deepStrictEqual(
           yield* positions({
-            integrations: [skills.integration, tags.integration],
-            models: ["ats.tag", "hris.skill"]
+            integrations: [employees.integration, tags.integration],
+            models: ["ats.tag", "hris.employee"]
           }),
           Array.from({ length: 12 }, (_, index) => index + 1)
         )
-        assert.deepStrictEqual(yield* positions({ integrations: [skills.integration], models: ["ats.tag"] }), [])
+        assert.deepStrictEqual(yield* positions({ integrations: [employees.integration], models: ["ats.tag"] }), [])
         assert.deepStrictEqual(yield* positions({ integrations: [] }), [])
       })
 
@@ -173,7 +173,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
         yield* change("b", "created")
         const moved = JSON.stringify([{ name: "stage_changed", from: "a", to: "b" }])
         yield* write([changeOf(yield* head("b"), "updated", { transitions: moved })])
-        yield* write([changeOf(headOf("s"), "created", { transitions: moved })], skills)
+        yield* write([changeOf(headOf("s"), "created", { transitions: moved })], employees)
         const positions = (query: Partial<LogQuery>) =>
           Effect.map(store.readLog({ ...all, ...query }), (entries) => entries.map((entry) => entry.position))
         assert.deepStrictEqual(yield* positions({ kinds: ["created", "deleted"] }), [1, 3, 4, 6])
@@ -281,7 +281,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             chains: [genesis, null]
           })
           yield* write(ids(300).map(created))
-          yield* write([created("other")], skills)
+          yield* write([created("other")], employees)
           yield* change("r00007", "updated")
           const expected = folded([...ids(300).map((id) => `${id}-1`), "other-1", "r00007-2"])
           const positions = expected.map((_, position) => position)
@@ -355,11 +355,11 @@ export const searchSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
 
     test("finds events from the newest to the oldest, by stream, kind and record", function*({ change, write }) {
       yield* change("a", "created")
-      yield* write([created("a"), created("b")], skills)
+      yield* write([created("a"), created("b")], employees)
       yield* change("a", "updated")
       yield* change("a", "deleted")
       assert.deepStrictEqual(yield* find(), [["a3", "a2", "b1", "a1", "a1"], null])
-      assert.deepStrictEqual(yield* find({ models: [skills.model] }), [["b1", "a1"], null])
+      assert.deepStrictEqual(yield* find({ models: [employees.model] }), [["b1", "a1"], null])
       assert.deepStrictEqual(yield* find({ kinds: ["deleted"] }), [["a3"], null])
       assert.deepStrictEqual(yield* find({ id: "a", integrations: [tags.integration] }), [["a3", "a2", "a1"], null])
       assert.deepStrictEqual(yield* find({ id: "a" }), [["a3", "a2", "a1", "a1"], null])
@@ -367,11 +367,14 @@ export const searchSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
     })
 
     test("reads a bounded part of the log, and says where to continue", function*({ write }) {
-      for (let count = 0; count < 5; count++) yield* write([created(`s${count}`)], skills)
+      for (let count = 0; count < 5; count++) yield* write([created(`s${count}`)], employees)
       yield* write([created("t")])
-      assert.deepStrictEqual(yield* find({ models: [skills.model], positions: 2 }), [["s41"], 5])
-      assert.deepStrictEqual(yield* find({ models: [skills.model], positions: 2, before: 5 }), [["s31", "s21"], 3])
-      assert.deepStrictEqual(yield* find({ models: [skills.model], positions: 2, before: 3 }), [["s11", "s01"], null])
+      assert.deepStrictEqual(yield* find({ models: [employees.model], positions: 2 }), [["s41"], 5])
+      assert.deepStrictEqual(yield* find({ models: [employees.model], positions: 2, before: 5 }), [["s31", "s21"], 3])
+      assert.deepStrictEqual(yield* find({ models: [employees.model], positions: 2, before: 3 }), [
+        ["s11", "s01"],
+        null
+      ])
       assert.deepStrictEqual(yield* find({ limit: 2 }), [["t1", "s41"], 5])
       assert.deepStrictEqual(yield* find({ from: 3, limit: 2, before: 6 }), [["s41", "s31"], 4])
       assert.deepStrictEqual(yield* find({ from: 3, limit: 2, before: 4 }), [["s21"], null])
@@ -381,7 +384,7 @@ export const searchSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
 
     test("finds the changes that the writes of a delivery caused, and no others", function*({ store, write }) {
       yield* write([changeOf(headOf("a"), "created", { cause: caused(1) })])
-      yield* write([changeOf(headOf("b"), "created", { cause: caused(11) }), created("c")], skills)
+      yield* write([changeOf(headOf("b"), "created", { cause: caused(11) }), created("c")], employees)
       const echoes = (delivery: number, after = 0) =>
         Effect.map(store.echoesOf({ delivery, after, positions: 100 }), (found) => found.map(({ id }) => id))
       assert.deepStrictEqual(yield* echoes(1), ["a"])

@@ -10,11 +10,11 @@ import {
   changeOf,
   contentsAt,
   created,
+  employees,
   headOf,
   headsOf,
   ids,
   pendingOf,
-  skills,
   tags,
   testsIn
 } from "./StoreSamples.ts"
@@ -121,15 +121,15 @@ export const manyRowsSuite = (name: string, layer: Layer.Layer<Store, StoreError
               }
             })
           yield* write(ids(count).map(withReferences(null, old)))
-          yield* write(ids(count).map(withReferences(null, old)), skills)
+          yield* write(ids(count).map(withReferences(null, old)), employees)
           yield* write(ids(count).map(withReferences(old, now)))
           const stale = (key: StreamKey) => store.transact(owner, key, (tx) => tx.takeStale(1000))
-          assert.deepStrictEqual(yield* stale(skills), ids(count))
-          yield* store.transact(owner, skills, (tx) => tx.markRefreshed(ids(count)))
-          assert.deepStrictEqual([yield* stale(tags), yield* stale(skills)], [[], []])
+          assert.deepStrictEqual(yield* stale(employees), ids(count))
+          yield* store.transact(owner, employees, (tx) => tx.markRefreshed(ids(count)))
+          assert.deepStrictEqual([yield* stale(tags), yield* stale(employees)], [[], []])
           // the index shows the new content: the same change again finds only the other stream
-          yield* write(ids(count).map(withReferences(old, now)), skills)
-          assert.deepStrictEqual([yield* stale(tags), yield* stale(skills)], [[], []])
+          yield* write(ids(count).map(withReferences(old, now)), employees)
+          assert.deepStrictEqual([yield* stale(tags), yield* stale(employees)], [[], []])
         }
       )
     }

@@ -8,11 +8,11 @@ import {
   begin,
   changeOf,
   created,
+  employees,
   headOf,
   headsOf,
   ids,
   pendingOf,
-  skills,
   Stop,
   tags,
   testsIn
@@ -29,7 +29,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
         "are counted as they appear, vanish and come back",
         function*({ change, inTags, store, write }) {
           yield* write([...ids(600).map(created), { head: headOf("tombstone", { live: false }), events: [] }])
-          yield* write([created("other")], skills)
+          yield* write([created("other")], employees)
           assert.deepStrictEqual(yield* liveIn(store), [600, 1])
           yield* write(ids(300).map((id) => ({ head: headOf(id, { version: 1 }), events: [] })))
           assert.deepStrictEqual(yield* liveIn(store), [600, 1])
@@ -79,7 +79,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
       })
 
       test("of two streams are separate, even with the same ids", function*({ inTags, store, write }) {
-        yield* write([created("a")], skills)
+        yield* write([created("a")], employees)
         assert.strictEqual((yield* inTags((tx) => headsOf(tx, ["a"]))).size, 0)
         assert.deepStrictEqual((yield* store.records(tags, null, 10)).records, [])
       })
@@ -103,7 +103,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           assert.deepStrictEqual(yield* store.liveNotSeenSince(tags, 2, "r00002", 2), ["r00005"])
           assert.deepStrictEqual(yield* store.controlIds(tags, 2, 5), ["r00001", "r00003"])
           assert.deepStrictEqual(yield* store.controlIds(tags, 1, 1), ["r00000", "r00005"])
-          assert.deepStrictEqual(yield* store.liveNotSeenSince(skills, 2, null, 2), [])
+          assert.deepStrictEqual(yield* store.liveNotSeenSince(employees, 2, null, 2), [])
         }
       )
     })
@@ -250,19 +250,19 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
               tx.quarantine([{ hash: "h", reason: "no id", content: secret, redaction: null, at: 2 }])
             ])
           )
-          yield* store.transact(owner, skills, (tx) => tx.putPending([pendingOf("c")]))
+          yield* store.transact(owner, employees, (tx) => tx.putPending([pendingOf("c")]))
           const rows = yield* store.pendingRows({ limit: 10 })
           assert.deepStrictEqual(rows.map((row) => [row.model, row.id]), [
             ["ats.tag", "a"],
             ["ats.tag", "b"],
-            ["hris.skill", "c"]
+            ["hris.employee", "c"]
           ])
           assert.notInclude(JSON.stringify(rows), "Ada")
-          assert.strictEqual((yield* store.pendingRows({ key: skills, limit: 10 })).length, 1)
+          assert.strictEqual((yield* store.pendingRows({ key: employees, limit: 10 })).length, 1)
           assert.strictEqual((yield* store.pendingRows({ limit: 2 })).length, 2)
           assert.deepStrictEqual(yield* store.counts, [
             { ...tags, live: 0, quarantined: 1, stale: 0, pending: { staged: 1, held: 1 } },
-            { ...skills, live: 0, quarantined: 0, stale: 0, pending: { staged: 1 } }
+            { ...employees, live: 0, quarantined: 0, stale: 0, pending: { staged: 1 } }
           ])
         }
       )

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { LogContent, Quarantined } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { all, begin, changeOf, contentsAt, created, pendingOf, skills, tags, testsIn } from "./StoreSamples.ts"
+import { all, begin, changeOf, contentsAt, created, employees, pendingOf, tags, testsIn } from "./StoreSamples.ts"
 
 const unreadable = (hash: string, at: number): Quarantined => ({
   hash,
@@ -22,7 +22,7 @@ export const redactionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
       "rows of the log are read from the newest to the oldest with the content before them, silent rows too, and only of one stream",
       function*({ head, inTags, write }) {
         yield* write([{ ...created("a"), redaction: "r1" }, { ...created("b"), silent: true }]) // 1, 2
-        yield* write([created("a")], skills) // 3
+        yield* write([created("a")], employees) // 3
         yield* write([{ ...changeOf(yield* head("a"), "updated"), redaction: "r2" }]) // 4
         yield* write([changeOf(yield* head("b"), "deleted")]) // 5
         const seen = (before: number, limit: number) =>
@@ -143,7 +143,7 @@ export const redactionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
       "quarantined rows with a text are dropped, and others stay, also of other integrations",
       function*({ inTags, owner, store }) {
         yield* inTags((tx) => tx.quarantine([unreadable("h", 1), unreadable("i", 2)]))
-        yield* store.transact(owner, skills, (tx) => tx.quarantine([unreadable("h", 1)]))
+        yield* store.transact(owner, employees, (tx) => tx.quarantine([unreadable("h", 1)]))
         assert.strictEqual(yield* store.dropQuarantinedCopies(owner, tags.integration, `{"at":1}`), 1)
         assert.deepStrictEqual((yield* inTags((tx) => tx.quarantined(null, 9))).map(({ hash }) => hash), ["i"])
         assert.deepStrictEqual((yield* store.counts).map(({ quarantined }) => quarantined), [1, 1])

@@ -13,12 +13,12 @@ import {
   changeOf,
   contentsAt,
   created,
+  employees,
   eventOf,
   headOf,
   ids,
   pendingOf,
   reasonOf,
-  skills,
   stateOf,
   tags,
   testsIn
@@ -36,7 +36,7 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store | Deliveri
         "keeps only positions and event ids of the stream, and leaves other streams unchanged (X19)",
         function*({ change, inTags, owner, store, write }) {
           yield* write(ids(600).map(created))
-          yield* write([created("other")], skills)
+          yield* write([created("other")], employees)
           yield* change("r00001", "updated")
           yield* change("r00002", "deleted")
           yield* inTags((tx) =>
@@ -50,7 +50,7 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store | Deliveri
 
           assert.isNull(yield* store.stream(tags))
           assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
-          assert.deepStrictEqual((yield* store.counts).map(({ live, model }) => [model, live]), [["hris.skill", 1]])
+          assert.deepStrictEqual((yield* store.counts).map(({ live, model }) => [model, live]), [["hris.employee", 1]])
           assert.deepStrictEqual((yield* store.readLog(all)).map((entry) => [entry.position, entry.id]), [[
             601,
             "other"
@@ -106,14 +106,14 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store | Deliveri
             yield* write([created(id)])
           }
           yield* TestClock.setTime(9_000)
-          yield* write([created("other")], skills)
+          yield* write([created("other")], employees)
           const found = Effect.forEach([2_000, 2_001, 8_000, 9_001], store.positionBefore)
           // rows 1 and 2 are past retention when the stream is erased
           yield* store.prune({ before: 5_000, upTo: 3 })
           yield* store.eraseStream(owner, tags)
           assert.deepStrictEqual(yield* found, [null, 2, 2, 3])
           yield* TestClock.setTime(12_000)
-          yield* write([created("another")], skills)
+          yield* write([created("another")], employees)
           // and now row 2 is deleted, because row 3 has the time
           yield* store.prune({ before: retention, upTo: 4 })
           assert.deepStrictEqual(yield* Effect.forEach([9_000, 9_001, 12_001], store.positionBefore), [null, 3, 4])
@@ -126,7 +126,7 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store | Deliveri
           yield* TestClock.setTime(1_000)
           yield* write([created("a"), created("b")])
           yield* TestClock.setTime(9_000)
-          yield* write([created("other")], skills)
+          yield* write([created("other")], employees)
           yield* store.eraseStream(owner, tags)
           assert.strictEqual(yield* store.prune({ before: 5_000, upTo: 3 }), 1)
           assert.deepStrictEqual(yield* Effect.forEach([1_000, 1_001, 9_001], store.positionBefore), [null, 2, 3])

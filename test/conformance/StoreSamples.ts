@@ -15,7 +15,8 @@ import type { IntegrationState, Owner, StreamState } from "../../src/store/State
 import { Store, StoreError, type StreamTx, Unavailable } from "../../src/store/Store.ts"
 
 export const tags: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }
-export const skills: StreamKey = { integration: "workday:acme", model: "hris.skill" }
+/** The store knows no models, so one of them is not built in. */
+export const employees: StreamKey = { integration: "workday:acme", model: "hris.employee" }
 
 export const stateOf = (key: StreamKey, details: Partial<StreamState> = {}): StreamState => ({
   ...initialState(
@@ -127,7 +128,7 @@ export const beginWith = Effect.fnUntraced(function*(first: StreamKey, second: S
     Effect.flatMap(head(id), (before) => write([changeOf(before, kind)]))
   return { store, owner, inFirst, write, head, change }
 })
-export const begin = Effect.map(beginWith(tags, skills), ({ inFirst, ...rig }) => ({ ...rig, inTags: inFirst }))
+export const begin = Effect.map(beginWith(tags, employees), ({ inFirst, ...rig }) => ({ ...rig, inTags: inFirst }))
 
 /** Queries the whole log, if it is small. */
 export const all = { after: 0, limit: 1000 }

@@ -15,11 +15,11 @@ import {
   all,
   begin,
   created,
+  employees,
   ids,
   midway,
   pendingOf,
   reasonOf,
-  skills,
   stateOf,
   Stop,
   tags,
@@ -91,7 +91,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
       "gives appends of two processes gap-free positions, and every reader sees them in order (X13)",
       function*(open) {
         const [first, second] = [yield* open, yield* open]
-        yield* first.ensureStreams([stateOf(tags), stateOf(skills)])
+        yield* first.ensureStreams([stateOf(tags), stateOf(employees)])
         const append = (store: Store["Service"], key: StreamKey) =>
           Effect.gen(function*() {
             const owner = yield* store.takeOwnership(key.model)
@@ -108,7 +108,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
             seen.push(...entries.map((entry) => entry.position))
           }
         })
-        yield* Effect.all([append(first, tags), append(second, skills), follow], { concurrency: "unbounded" })
+        yield* Effect.all([append(first, tags), append(second, employees), follow], { concurrency: "unbounded" })
         assert.deepStrictEqual(seen, Array.from({ length: 240 }, (_, index) => index + 1))
         const log = yield* first.readLog(all)
         assert.deepStrictEqual(log, yield* second.readLog(all))
@@ -123,7 +123,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
       "hides no row from a continuous reader, although some appends stay open for long or roll back (X12)",
       function*(open) {
         const [first, second, reader] = [yield* open, yield* open, yield* open]
-        yield* first.ensureStreams([stateOf(tags), stateOf(skills)])
+        yield* first.ensureStreams([stateOf(tags), stateOf(employees)])
         const append = (store: Store["Service"], key: StreamKey, hold: Duration.Input) =>
           Effect.gen(function*() {
             const owner = yield* store.takeOwnership(key.model)
@@ -143,7 +143,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
           seen.push(...entries.map((entry) => entry.position))
           assert.isAtLeast(seen.length, newest)
         })
-        const writing = Effect.all([append(first, tags, "30 millis"), append(second, skills, "9 millis")], {
+        const writing = Effect.all([append(first, tags, "30 millis"), append(second, employees, "9 millis")], {
           concurrency: "unbounded"
         })
         yield* Effect.raceFirst(writing, Effect.forever(Effect.andThen(readNext, Effect.sleep("1 millis"))))
@@ -205,10 +205,10 @@ export const sharedStoreSuite = (name: string, place: Place) =>
 
     live("waits without blocking the process while another process has a transaction open", function*(open) {
       const [first, second] = [yield* open, yield* open]
-      yield* first.ensureStreams([stateOf(tags), stateOf(skills)])
+      yield* first.ensureStreams([stateOf(tags), stateOf(employees)])
       const [one, two] = [yield* first.takeOwnership("one"), yield* second.takeOwnership("two")]
       const slow = yield* midway(first, one, tags, "a", Effect.sleep("400 millis"))
-      yield* second.transact(two, skills, (tx) => tx.write([created("b")]))
+      yield* second.transact(two, employees, (tx) => tx.write([created("b")]))
       yield* Fiber.join(slow)
       assert.deepStrictEqual((yield* first.readLog(all)).map((entry) => entry.id), ["a", "b"])
     })

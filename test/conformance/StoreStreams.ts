@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { type EndedRun, keptRuns } from "../../src/store/Run.ts"
 import { Store, type StoreError, type StreamTx } from "../../src/store/Store.ts"
-import { begin, pendingOf, skills, stateOf, Stop, tags, testsIn } from "./StoreSamples.ts"
+import { begin, employees, pendingOf, stateOf, Stop, tags, testsIn } from "./StoreSamples.ts"
 
 const runOf = (number: number, details: Partial<EndedRun> = {}): EndedRun => ({
   number,
@@ -48,9 +48,9 @@ export const runSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       const [first, second] = [runOf(1), runOf(2, { kind: "sweep", outcome: "failed", reason: "502", id: null })]
       yield* inTags(record(first))
       yield* inTags(record(second))
-      yield* store.transact(owner, skills, record(runOf(1, { pages: 7 })))
+      yield* store.transact(owner, employees, record(runOf(1, { pages: 7 })))
       assert.deepStrictEqual(yield* store.runs(tags), [second, first])
-      assert.deepStrictEqual((yield* store.runs(skills)).map(({ pages }) => pages), [7])
+      assert.deepStrictEqual((yield* store.runs(employees)).map(({ pages }) => pages), [7])
       assert.deepStrictEqual(yield* store.runs({ ...tags, integration: "greenhouse:unknown" }), [])
     })
 
@@ -86,7 +86,7 @@ export const quietSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
     const test = testsIn(layer, begin)
 
     test("is replaced if it is the stored one, and no other stream changes", function*({ owner, store }) {
-      const other = yield* store.stream(skills)
+      const other = yield* store.stream(employees)
       const before = yield* stored
       const after = { ...before, watermark: 5, lastRunId: 7 }
       assert.isTrue(yield* store.replaceQuietState(owner, before, after))
@@ -94,7 +94,7 @@ export const quietSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
       assert.isFalse(yield* store.replaceQuietState(owner, before, { ...after, lastRunId: 8 }))
       assert.deepStrictEqual(yield* stored, after)
       assert.isTrue(yield* store.replaceQuietState(owner, after, { ...after, lastRunId: 8 }))
-      assert.deepStrictEqual(yield* store.stream(skills), other)
+      assert.deepStrictEqual(yield* store.stream(employees), other)
       const missing = stateOf({ ...tags, integration: "greenhouse:unknown" })
       assert.isFalse(yield* store.replaceQuietState(owner, missing, missing))
     })
@@ -139,7 +139,7 @@ export const quietSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
       test(`is not replaced while the stream has ${what}`, function*({ inTags, owner, store }) {
         const before = yield* stored
         const after = { ...before, lastRunId: 7 }
-        yield* store.transact(owner, skills, add)
+        yield* store.transact(owner, employees, add)
         yield* inTags(add)
         assert.isFalse(yield* store.replaceQuietState(owner, before, after))
         assert.deepStrictEqual(yield* stored, before)

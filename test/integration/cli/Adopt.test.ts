@@ -19,7 +19,7 @@ const ending = async (code: number, args: ReadonlyArray<string>, environment: Re
 }
 
 /** Changes that happen between the backup and its restore. */
-const kinds = ["applied", "renamed_tag", "stage_moved", "applied"] as const
+const kinds = ["applied", "renamed_employee", "stage_moved", "applied"] as const
 
 const begin = async (directory: string, serve: Serve) => {
   const { environment, sandbox: { integrations: [integration = ""], mutate } } = await sandboxed(serve, directory)
@@ -28,7 +28,11 @@ const begin = async (directory: string, serve: Serve) => {
       await mutate({ op: "simulate", integration, kind: kinds[time % kinds.length]! })
     }
   }
-  const own: Readonly<Record<string, string>> = { ...environment, ROLLCALL_MODELS: "ats.application,ats.tag" }
+  const own: Readonly<Record<string, string>> = {
+    ...environment,
+    ROLLCALL_LISTS: "hris.employee=/hris/employees",
+    ROLLCALL_MODELS: "ats.application,hris.employee"
+  }
   return { environment: own, live }
 }
 

@@ -15,10 +15,10 @@ import type { Owner } from "../../../src/store/State.ts"
 import {
   all,
   created,
+  employees,
   ids,
   midway,
   reasonOf,
-  skills,
   stateOf,
   Stop,
   tags,
@@ -66,7 +66,7 @@ onServer("the store in PostgreSQL", () => {
       function*({ open }) {
         const [older, newer, { sql }] = [yield* open, yield* open, yield* open]
         const before = stateOf(tags)
-        yield* older.store.ensureStreams([before, stateOf(skills)])
+        yield* older.store.ensureStreams([before, stateOf(employees)])
         const waiting = Effect.map(
           sql<{ count: number }>`
           SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
@@ -83,7 +83,7 @@ onServer("the store in PostgreSQL", () => {
           })
         for (
           const later of [
-            (owner: Owner) => older.store.transact(owner, skills, (tx) => tx.write([created("later")])),
+            (owner: Owner) => older.store.transact(owner, employees, (tx) => tx.write([created("later")])),
             (owner: Owner) => older.store.replaceQuietState(owner, before, { ...before, paused: true }),
             (owner: Owner) => older.store.saveReaderPosition(owner, "late", 1)
           ]
@@ -116,7 +116,7 @@ onServer("the store in PostgreSQL", () => {
       "that becomes idle while it locks the position counter is ended, and the others continue meanwhile (X21)",
       function*({ open }) {
         const [first, second] = [yield* open, yield* open]
-        yield* first.store.ensureStreams([stateOf(tags), stateOf(skills)])
+        yield* first.store.ensureStreams([stateOf(tags), stateOf(employees)])
         const [one, two] = [yield* first.store.takeOwnership("one"), yield* second.store.takeOwnership("two")]
         const end = yield* Deferred.make<void>()
         let runs = 0
@@ -127,7 +127,7 @@ onServer("the store in PostgreSQL", () => {
           "a",
           Effect.suspend(() => (runs++, idleUntil(end)))
         )
-        yield* second.store.transact(two, skills, (tx) => tx.write([created("b")]))
+        yield* second.store.transact(two, employees, (tx) => tx.write([created("b")]))
         yield* Deferred.succeed(end, undefined)
         // no other process took over, so the transaction runs again
         yield* Fiber.join(silent)
@@ -143,10 +143,10 @@ onServer("the store in PostgreSQL", () => {
       "that took its positions first becomes visible first, although the later one was ready to commit earlier (X13)",
       function*({ open }) {
         const [first, second, reader] = [yield* open, yield* open, yield* open]
-        yield* first.store.ensureStreams([stateOf(tags), stateOf(skills)])
+        yield* first.store.ensureStreams([stateOf(tags), stateOf(employees)])
         const [one, two] = [yield* first.store.takeOwnership("one"), yield* second.store.takeOwnership("two")]
         const slow = yield* midway(first.store, one, tags, "a", Effect.sleep("300 millis"))
-        const later = yield* Effect.forkChild(second.store.transact(two, skills, (tx) => tx.write([created("b")])))
+        const later = yield* Effect.forkChild(second.store.transact(two, employees, (tx) => tx.write([created("b")])))
         const seen: Array<string> = []
         while (seen.length < 2) {
           yield* reader.store.awaitLog(seen.length)
@@ -161,7 +161,7 @@ onServer("the store in PostgreSQL", () => {
 
     live("that deadlocks with another one runs again, and both take effect", function*({ open }) {
       const { sql, store } = yield* open
-      yield* store.ensureStreams([stateOf(tags), stateOf(skills)])
+      yield* store.ensureStreams([stateOf(tags), stateOf(employees)])
       const [one, two] = [yield* store.takeOwnership("one"), yield* store.takeOwnership("two")]
       const reached = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
       let runs = 0
@@ -177,7 +177,7 @@ onServer("the store in PostgreSQL", () => {
             yield* Deferred.await(reached[mine === 0 ? 1 : 0])
             yield* count(1 - mine)
           }))
-      yield* Effect.all([crossing(one, tags, 0), crossing(two, skills, 1)], { concurrency: "unbounded" })
+      yield* Effect.all([crossing(one, tags, 0), crossing(two, employees, 1)], { concurrency: "unbounded" })
       // one of the two runs again; the second run may meet the other one again
       assert.isAtLeast(runs, 3)
       assert.deepStrictEqual([yield* store.readerPosition("r0"), yield* store.readerPosition("r1")], [2, 2])

@@ -36,6 +36,9 @@ const parse = (text: string): Effect.Effect<ForgettableRecord, CommandError> => 
     : Effect.succeed(found.record)
 }
 
+const recordsText = ({ ids, model, records }: ForgetPlanView["copies"][number]): string =>
+  `${formatPlural(records, "record")} of ${model}: ${ids.slice(0, 5).join(", ")}${records > 5 ? ", …" : ""}`
+
 const planText = (plan: ForgetPlanView): string =>
   [
     plan.versions === 0
@@ -44,15 +47,16 @@ const planText = (plan: ForgetPlanView): string =>
     `pending       ${formatCount(plan.pending)}`,
     `deliveries    ${formatCount(plan.deliveries)}, dead letters included`,
     `journal       ${formatPlural(plan.steps, "step")}`,
-    ...plan.copies.map(({ ids, model, records }) =>
-      `repeated in   ${formatPlural(records, "record")} of ${model}: ${ids.slice(0, 5).join(", ")}${
-        records > 5 ? ", …" : ""
-      }`
-    ),
+    ...plan.copies.map((copies) => `repeated in   ${recordsText(copies)}`),
+    ...plan.mentions.map((mentions) => `mentioned in  ${recordsText(mentions)}`),
     ...plan.unreadable.map(({ id, model, position }) =>
       `unreadable    ${model} ${id}, ${position === null ? "a pending change" : `row ${position} of the log`}`
     ),
     "",
+    ...plan.mentions.length === 0 ? [] : [
+      "Records that mention it have an object with its id, where their list names no reference. They are not changed: forget",
+      "them too, or first name the place in the references of the list."
+    ],
     ...plan.unreadable.length === 0 ? [] : [
       "The unreadable rows are damaged, so it is not known whether they repeat the record. They are not changed: forget their",
       "records too, and pass --allow for each of them afterwards, so that the next sweep reads it again."

@@ -127,6 +127,15 @@ export const repeats = (
   })
 }
 
+/** Whether a record contains an object with this id: perhaps a copy, although no entry says that records of its model repeat others there. */
+export const mentions = (record: JsonObject | null, id: string): boolean => {
+  const hasObject = (value: JsonValue): boolean =>
+    isArray(value)
+      ? value.some(hasObject)
+      : isObject(value) && (value["id"] === id || Object.values(value).some(hasObject))
+  return record !== null && Object.values(record).some(hasObject)
+}
+
 /** How forgotten records are removed from the list of one model. */
 export interface Removal {
   /** Identifies the copies that are removed; "" if none are. */

@@ -42,6 +42,7 @@ const plan = {
   deliveries: 0,
   steps: 0,
   copies: [{ model: "ats.application", records: 1, ids: ["a"] }],
+  mentions: [{ model: "hris.shift", records: 1, ids: ["s"] }],
   unreadable: [{ model: "ats.application", id: "b", position: null }]
 } as const
 const forgotten = { ...record, state: "erasing", requestedAt: 7, doneAt: null, progress: null } as const

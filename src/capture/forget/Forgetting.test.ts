@@ -47,6 +47,7 @@ describe("forgetting a candidate", () => {
           { model: "ats.application", records: 1, ids: ["a-ann"] },
           { model: "ats.offer", records: 1, ids: ["o-ann"] }
         ],
+        mentions: [],
         unreadable: []
       })
       assert.match(hash, /^[0-9a-f]{16}$/)

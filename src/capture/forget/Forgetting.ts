@@ -19,7 +19,7 @@ import * as Semaphore from "effect/Semaphore"
 import { createHash } from "node:crypto"
 import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { forgettableModels, type ForgettableRecord } from "../../domain/Forgotten.ts"
-import { type Model, ModelName } from "../../domain/Model.ts"
+import { type Model, ModelName, type StreamKey } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
 import { formatTime } from "../../domain/Watermark.ts"
@@ -29,6 +29,14 @@ import { failOnDefect, retryWhileStoreUnavailable } from "../../store/Recovery.t
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Capture } from "../schedule/Capture.ts"
 import * as StoreRemoval from "./StoreRemoval.ts"
+
+/** Records of a model. `ids`: the first hundred. */
+const Records = Schema.Struct({ model: ModelName, records: Schema.Number, ids: Schema.Array(Schema.String) })
+const toRecords = ({ ids, key }: { readonly key: StreamKey; readonly ids: ReadonlyArray<string> }) => ({
+  model: key.model,
+  records: ids.length,
+  ids: ids.slice(0, StoreRemoval.maxListedIds)
+})
 
 /** The effects of forgetting a record, as counts per place. */
 export const Plan = Schema.Struct({
@@ -43,10 +51,10 @@ export const Plan = Schema.Struct({
   deliveries: Schema.Number,
   /** Journaled steps of handlers. */
   steps: Schema.Number,
-  /** Records that repeat its content now, or that repeated it in an earlier version. `ids`: the first hundred. */
-  copies: Schema.Array(
-    Schema.Struct({ model: ModelName, records: Schema.Number, ids: Schema.Array(Schema.String) })
-  ),
+  /** Records that repeat its content now, or that repeated it in an earlier version. */
+  copies: Schema.Array(Records),
+  /** Records that contain an object with its id where no entry of a model says that they repeat others. They are not changed. */
+  mentions: Schema.Array(Records),
   /**
    * Rows of records that may repeat it, which cannot be decrypted and are not removed; the first hundred. `position` is null for a
    * pending row.
@@ -77,7 +85,7 @@ const make = Effect.fnUntraced(function*({ processing }: { readonly processing: 
   const capture = yield* Capture
   const models = yield* CurrentModels
   const lock = yield* Semaphore.make(1)
-  const { findCopies, findOwn, remove, streamsOf } = StoreRemoval.make({
+  const { findCopies, findMentions, findOwn, remove, streamsOf } = StoreRemoval.make({
     store,
     deliveries,
     capture,
@@ -102,7 +110,7 @@ const make = Effect.fnUntraced(function*({ processing }: { readonly processing: 
         hint: "`rollcall forget --list` shows all forgotten records; `--allow` lets Rollcall store one again"
       })
     }
-    const { all, embedding, own } = yield* streamsOf(record)
+    const { all, embedding, others, own } = yield* streamsOf(record)
     const { copies, unreadable } = yield* findCopies(record, embedding)
     const counted = own === undefined
       ? { rows: 0, deliveries: 0, steps: 0 }
@@ -116,11 +124,8 @@ const make = Effect.fnUntraced(function*({ processing }: { readonly processing: 
       pending: pending.length,
       deliveries: counted.deliveries,
       steps: counted.steps,
-      copies: copies.map(({ ids, key }) => ({
-        model: key.model,
-        records: ids.length,
-        ids: ids.slice(0, StoreRemoval.maxListedIds)
-      })),
+      copies: copies.map(toRecords),
+      mentions: (yield* findMentions(record, others)).map(toRecords),
       unreadable: unreadable.slice(0, StoreRemoval.maxListedIds).map(({ id, model, position }) => ({
         model,
         id,
@@ -129,6 +134,7 @@ const make = Effect.fnUntraced(function*({ processing }: { readonly processing: 
     }
     if (counted.rows + pending.length + copies.length + counted.deliveries === 0) {
       const forgettable = forgettableModels(models)
+      const mentioning = counts.mentions.map(({ model }) => model)
       return yield* new ForgettingRefused({
         reason: "unknown",
         message: `nothing is stored about ${record.model} with this id in ${record.integration}`,
@@ -136,6 +142,10 @@ const make = Effect.fnUntraced(function*({ processing }: { readonly processing: 
           ? "no stream has this integration: `rollcall integrations list` shows all of them"
           : own === undefined && !forgettable.includes(record.model)
           ? `the models are ${forgettable.join(", ")}`
+          : mentioning.length > 0
+          ? `records of ${
+            mentioning.join(", ")
+          } have an object with this id: forget them, or name the place in \`references\``
           : "pass the id of the unified API, as events and `GET /v1/records` show it"
       })
     }

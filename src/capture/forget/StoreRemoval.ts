@@ -6,7 +6,14 @@
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import { embeddingModels, type ForgettableRecord, type Forgotten, idAsJson, repeats } from "../../domain/Forgotten.ts"
+import {
+  embeddingModels,
+  type ForgettableRecord,
+  type Forgotten,
+  idAsJson,
+  mentions,
+  repeats
+} from "../../domain/Forgotten.ts"
 import { derivedFrom, type Model, type Models, type StreamKey, streamName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import type { Deliveries } from "../../store/Deliveries.ts"
@@ -33,6 +40,13 @@ const rowsIn = (rows: ReadonlyArray<FoundRow>, ids: ReadonlyArray<string>) => {
   return rows.flatMap(({ id, position }) => position !== null && wanted.has(id) ? [{ id, position }] : [])
 }
 
+/** The records of these rows, by stream. */
+const recordsIn = (rows: ReadonlyArray<FoundRow>) =>
+  [...Map.groupBy(rows, streamName).values()].map((rows) => {
+    const { integration, model } = rows[0]!
+    return { key: { integration, model }, rows, ids: [...new Set(rows.map(({ id }) => id))] }
+  })
+
 export const make = ({ capture, deliveries, models, processing, store }: {
   readonly store: Store["Service"]
   readonly deliveries: Deliveries["Service"]
@@ -40,14 +54,15 @@ export const make = ({ capture, deliveries, models, processing, store }: {
   readonly models: Models
   readonly processing: (model: Model) => Processing
 }) => {
-  /** The stream of the record itself, and the streams whose records may repeat it. */
+  /** The stream of the record itself, the streams whose records may repeat it, and all others. */
   const streamsOf = Effect.fnUntraced(function*({ integration, model }: ForgettableRecord) {
     const all = yield* store.streamsOf(integration)
     const embedding = embeddingModels(models, model)
     return {
       all,
       own: all.find((stream) => stream.model === model),
-      embedding: all.filter((stream) => embedding.includes(stream.model))
+      embedding: all.filter((stream) => embedding.includes(stream.model)),
+      others: all.filter((stream) => !embedding.includes(stream.model))
     }
   })
 
@@ -60,15 +75,19 @@ export const make = ({ capture, deliveries, models, processing, store }: {
         repeats(models, model, parseContent(content), JSON.parse(changes), forgottenOnly(record))
     )
     const readable = found.filter(({ unreadable }) => unreadable !== true)
-    const copies = [...Map.groupBy(readable, streamName).values()].map((rows) => {
-      const { integration, model } = rows[0]!
-      return { key: { integration, model }, rows, ids: [...new Set(rows.map(({ id }) => id))] }
-    })
+    const copies = recordsIn(readable)
     const removed = new Set(copies.flatMap(({ ids, key }) => ids.map((id) => `${key.model}/${id}`)))
     // If a record has copies in other rows, its unreadable rows are removed together with these, because the removal uses the record's id.
     const isLeft = ({ id, model, unreadable }: FoundRow) => unreadable === true && !removed.has(`${model}/${id}`)
     return { copies, unreadable: found.filter(isLeft) }
   })
+
+  /** The records of other streams that contain an object with the id of the record: no entry of a model says that they repeat it. */
+  const findMentions = ({ id, model }: ForgettableRecord, others: ReadonlyArray<StreamKey>) =>
+    Effect.map(
+      store.findRows(others, idAsJson(id), ({ content }) => mentions(parseContent(content), id)),
+      (rows) => recordsIn(rows.filter((row) => row.unreadable !== true && (row.id !== id || row.model !== model)))
+    )
 
   /** Rows of the record itself. Some may be kept for a delivery although retention has deleted later rows. */
   const findOwn = (record: ForgettableRecord, own: StreamKey) =>
@@ -129,5 +148,5 @@ export const make = ({ capture, deliveries, models, processing, store }: {
     return incomplete
   }, Effect.provideService(Store, store))
 
-  return { streamsOf, findCopies, findOwn, remove }
+  return { streamsOf, findCopies, findMentions, findOwn, remove }
 }

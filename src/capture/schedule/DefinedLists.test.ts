@@ -53,6 +53,29 @@ const brief = Effect.map(
 const eventsAfter = (count: number) => Effect.map(brief, (all) => all.slice(count).sort())
 
 describe("a list that the configuration defines", () => {
+  it.effect("whose references do not name a place: the plan lists the records that may repeat the record there", () => {
+    const { employees, lists } = twoLists()
+    employees.put(start, { ...person("bob"), manager: person("ann") })
+    return scenario(function*() {
+      const first = yield* startReading(models, known)
+      const { copies, mentions } = yield* first.plan(ann)
+      assert.deepStrictEqual(copies.map(({ model }) => model), ["hris.timesheet"])
+      assert.deepStrictEqual(mentions, [{ model: "hris.employee", records: 1, ids: ["e-bob"] }])
+      const { message, ...refusal } = yield* Effect.flip(first.plan({ ...ann, model: "ats.user" }))
+      assert.match(
+        "hint" in refusal ? refusal.hint : message,
+        /^records of hris.employee, hris.timesheet have an object/
+      )
+      yield* first.stop
+      const without = yield* startReading([], builtInModels)
+      const { copies: none, mentions: all } = yield* without.plan(ann)
+      assert.deepStrictEqual([none, all], [[], [
+        { model: "hris.employee", records: 1, ids: ["e-bob"] },
+        { model: "hris.timesheet", records: 2, ids: ["t-ann", "t-bob"] }
+      ]])
+    }, lists)
+  })
+
   it.effect("forgets a record, and its copies where `references` says that records repeat it (I11)", () => {
     const { lists } = twoLists()
     return scenario(function*(world) {

@@ -17,6 +17,12 @@ const RecordFields = {
 
 const example = { integration: "greenhouse:acme", model: "ats.candidate", id: "8Xi6iZrwusZqJmDGXs49GBmJ" } as const
 
+const Records = Schema.Struct({
+  model: Model,
+  records: Schema.Int,
+  ids: Schema.Array(Schema.String).annotate({ description: "The first hundred of these ids" })
+})
+
 export const ForgetPlanView = Schema.Struct({
   plan: Schema.String.annotate({ description: "Identifies the record and these counts" }),
   live: Schema.Boolean.annotate({ description: "Whether the record is published as live" }),
@@ -24,13 +30,14 @@ export const ForgetPlanView = Schema.Struct({
   pending: Schema.Int.annotate({ description: "Pending changes, held ones too" }),
   deliveries: Schema.Int.annotate({ description: "Unsettled deliveries to plugins, and dead letters" }),
   steps: Schema.Int.annotate({ description: "Journaled steps of handlers" }),
-  copies: Schema.Array(Schema.Struct({
-    model: Model,
-    records: Schema.Int,
-    ids: Schema.Array(Schema.String).annotate({ description: "The first hundred of these ids" })
-  })).annotate({
+  copies: Schema.Array(Records).annotate({
     description:
       "Records that repeat its content: only that part is removed. Forget them too if their other content is personal"
+  }),
+  mentions: Schema.Array(Records).annotate({
+    description:
+      "Records with an object of its id at a place where their model is not known to repeat others. They are "
+      + "not changed: forget them too, or name the place in the `references` of their list first"
   }),
   unreadable: Schema.Array(Schema.Struct({
     model: Model,
@@ -51,6 +58,7 @@ export const ForgetPlanView = Schema.Struct({
     deliveries: 1,
     steps: 2,
     copies: [{ model: "ats.application", records: 1, ids: ["tA1yPn5oBfBGx5GqBmdCzwdE"] }],
+    mentions: [],
     unreadable: []
   }]
 })

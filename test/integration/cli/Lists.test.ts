@@ -61,7 +61,10 @@ describe("a list that ROLLCALL_LISTS defines", () => {
       await process.says(/stream blocked: unsupported/, "stderr")
       const tail = start(["tail", "--json", "--model", "hris.employee", "--since", startedAt], environment)
       await tail.says(/name b/)
-      api.rows.set("a", employee("a", { first_name: "Ada", changed_at: new Date().toISOString() }))
+      api.rows.set(
+        "a",
+        employee("a", { first_name: "Ada", manager: { id: "b" }, changed_at: new Date().toISOString() })
+      )
       await tail.says(/Ada/)
       await tail.stop()
 
@@ -97,6 +100,8 @@ describe("a list that ROLLCALL_LISTS defines", () => {
       assert.include((await runCommand(["schema"], environment)).stdout, "rollcall.hris.employee")
       const exported = await runCommand(["export", "--model", "hris.employee"], environment)
       assert.include(exported.stdout, "Ada")
+      const planned = await runCommand(["forget", "workday:acme/hris.employee/b"], environment)
+      assert.match(planned.stdout, /^mentioned in +1 record of hris\.employee: a$/m)
       const forgotten = await runCommand(["forget", "workday:acme/hris.employee/b", "--yes", "--wait"], environment)
       assert.strictEqual(forgotten.code, 0, forgotten.stderr)
       assert.notInclude((await get("/v1/events")).text, "name b")

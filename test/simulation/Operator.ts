@@ -10,7 +10,7 @@ import type { Hold } from "../../src/store/Records.ts"
 import { Store } from "../../src/store/Store.ts"
 import type { Replay } from "./plan/Plan.ts"
 import { plugins, replayed } from "./service/Plugins.ts"
-import { models } from "./world/DefinedModels.ts"
+import { modelsOf } from "./world/DefinedModels.ts"
 import type { WorldRun } from "./WorldRun.ts"
 
 /** An operator decides about all holds; returns whether there was one. */
@@ -39,7 +39,7 @@ export const adopt = (run: WorldRun): void => {
   run.killAll()
   const adoption = Effect.flatMap(
     StoreAdoption.plan(sink.generation),
-    (plan) => StoreAdoption.adopt(plan, ({ model }) => defaultProcessing(model, models))
+    (plan) => StoreAdoption.adopt(plan, ({ model }) => defaultProcessing(model, modelsOf(run.plan.setting)))
   )
   time.run(run.current.within(Effect.provideService(adoption, Store, store.store)), Infinity)
   store.reopen()

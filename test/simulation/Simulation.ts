@@ -131,8 +131,8 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         world.apply({ at: 0, mutation, stream, recordPick: 0, value: 1, lag, midway: false }, time.now - lag, time.now)
       }
     })
-    // six rounds; a request takes up to twice the latency
-    run.advance(time.now + 6 * (setting.interval + 2 * setting.latency))
+    // six rounds, or two sweeps of a list that is never polled; a request takes up to twice the latency
+    run.advance(time.now + (setting.sweepOnly ? 30 : 6) * (setting.interval + 2 * setting.latency))
   }
   if (setting.epilogue === "siblings") everywhere("renameSeen", 0)
   if (setting.epilogue === "late") {

@@ -34,6 +34,8 @@ const noticedIn: Readonly<Record<string, number>> = {
   "no-attempt-fence": 52,
   "batches-forgotten": 42,
   "checked-before-its-turn": 38,
+  "list-references": 31,
+  "list-polled": 20,
   "no-refresh": 31,
   "candidate-dies-early": 51,
   "forgotten-results": 263,
@@ -317,6 +319,18 @@ export const mutants: ReadonlyArray<Mutant> = [
   mutant("sent-however-late", "a process that froze after the check does not send", [
     "if ((yield* gap) > Duration.toMillis(maxSendDelay)) ",
     "if ((yield* gap) > Infinity) "
+  ]),
+  mutant("list-references", "the references that a defined list names are its references", [
+    "    nested: references?.map(({ kind, path, shared }) => ({ path: segmentsOf(path), kind, shared })) ?? nested,\n",
+    "    nested,\n"
+  ]),
+  mutant("list-order", "the order of the arrays that a defined list names has no meaning", [
+    "    unordered: unordered ?? knownUnordered,\n",
+    "    unordered: knownUnordered,\n"
+  ]),
+  mutant("list-polled", "a defined list whose `updated_after` cannot be trusted is never polled", [
+    "    ...sweepOnly ? { sweepOnly } : {},\n",
+    ""
   ]),
   mutant("no-refresh", "a record that repeats content is re-read when that content changes elsewhere", [
     'if (stale === "everything") return "sweep"',

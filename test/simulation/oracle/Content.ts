@@ -15,6 +15,7 @@ const records: ReadonlySet<string> = new Set([
   "job",
   "current_stage",
   "interviews",
+  "owner",
   "proficiency_scale"
 ])
 

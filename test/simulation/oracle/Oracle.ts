@@ -18,6 +18,7 @@ import type { FaultKind, WorldSettings } from "../plan/Plan.ts"
 import type { CommittedTransaction } from "../service/CommittedTransaction.ts"
 import type { ForgettingState, RunningProcess } from "../service/ProcessObserver.ts"
 import { leaseMillis } from "../service/SharedRequests.ts"
+import { isSweptOnly } from "../world/DefinedModels.ts"
 import type { ServedPage } from "../world/FaultyApi.ts"
 import type { WriteEffect } from "../world/PluginWrites.ts"
 import type { Table } from "../world/Table.ts"
@@ -253,9 +254,11 @@ export class Oracle {
     this.#claims.committed(process, stream, written.before, written.after, report)
   }
 
-  /** null: some stream has not polled yet, so a copy would contain almost nothing. */
+  /** null: some stream has not polled yet, or not swept if it is never polled, so a copy would contain almost nothing. */
   snapshot(): OracleSnapshot | null {
-    return [...this.#streams.values()].some(({ polls }) => polls.length === 0) ? null : this.#takeSnapshot()
+    const hasRead = ({ polls, sweptAt, table }: ObservedStream) =>
+      isSweptOnly(this.#setting, table.model) ? sweptAt !== null : polls.length > 0
+    return [...this.#streams.values()].every(hasRead) ? this.#takeSnapshot() : null
   }
 
   #takeSnapshot(): OracleSnapshot {

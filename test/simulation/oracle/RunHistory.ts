@@ -51,8 +51,11 @@ export class RunHistory {
     const published = { ...none }
     for (const { kind } of events) published[kind]++
     if (!isDecision) this.#publish(before, after, published)
-    if (after.lastPoll?.id !== before.lastPoll?.id) this.#ended("poll", this.#poll, runs, served, report)
-    else if (after.lastSweep?.id !== before.lastSweep?.id) this.#ended("sweep", this.#sweep, runs, served, report)
+    // the sweep of a stream that is never polled may count as a poll that found nothing
+    const isOnlySwept = after.lastPoll?.id === after.lastSweep?.id
+    if (after.lastSweep?.id !== before.lastSweep?.id) {
+      this.#ended("sweep", isOnlySwept, this.#sweep, runs, served, report)
+    } else if (after.lastPoll?.id !== before.lastPoll?.id) this.#ended("poll", true, this.#poll, runs, served, report)
     for (const run of runs) this.#record(run, after, report)
   }
 
@@ -85,6 +88,7 @@ export class RunHistory {
 
   #ended(
     kind: EndedRun["kind"],
+    mayBeIdle: boolean,
     run: OpenRun,
     runs: ReadonlyArray<EndedRun>,
     served: (kind: EndedRun["kind"]) => Served,
@@ -92,7 +96,7 @@ export class RunHistory {
   ): void {
     const entry = runs.find(({ id, outcome }) => id === run.id && (outcome === "complete" || outcome === "repeated"))
     if (entry === undefined) {
-      if (kind === "sweep") report("I1", "the history lacks a sweep")
+      if (!mayBeIdle) report("I1", "the history lacks a sweep")
       this.#idlePolls++
       return checkCounts(run, none, report)
     }

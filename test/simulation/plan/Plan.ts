@@ -262,6 +262,8 @@ export interface WorldSettings {
   readonly streams: ReadonlyArray<{ readonly integration: string; readonly model: SimulatedModel }>
   /** Candidates are derived from applications. */
   readonly candidates: boolean
+  /** The defined list is only swept, because its `updated_after` returns only a part of the changes. */
+  readonly sweepOnly: boolean
   /** Initial records of each stream. */
   readonly records: number
   /** This and the next four in ms. */

@@ -31,14 +31,14 @@ export const varied = (plan: Plan): Plan => {
   return withRefusedWrites(withSlowPages(withGatewayPages(withSlowStore(whole))))
 }
 
-/** In some of the worlds with skills, the list is one that the configuration defines. */
+/** In some of the worlds with skills, the list is one that the configuration defines; some of these only sweep it. */
 const withDefinedList = (plan: Plan): Plan => {
   const random = new SeededRandom(hash(`defined list ${plan.seed}`))
   if (random.boolean(0.5)) return plan
   const streams = plan.setting.streams.map((stream) =>
     stream.model === "hris.skill" ? { ...stream, model: "hris.ability" } as const : stream
   )
-  return { ...plan, setting: { ...plan.setting, streams } }
+  return { ...plan, setting: { ...plan.setting, streams, sweepOnly: random.boolean(0.3) } }
 }
 
 /** In some of the worlds that page by offset, changes do not move records. */

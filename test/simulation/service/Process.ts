@@ -34,7 +34,7 @@ import { Source } from "../../../src/source/Source.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import type { Owner } from "../../../src/store/State.ts"
 import { Store, type StoreError } from "../../../src/store/Store.ts"
-import { models } from "../world/DefinedModels.ts"
+import { modelsOf } from "../world/DefinedModels.ts"
 import type { ServedPage } from "../world/FaultyApi.ts"
 import type { Environment } from "./Environment.ts"
 import type { RunningProcess } from "./ProcessObserver.ts"
@@ -96,6 +96,7 @@ export class Process implements RunningProcess {
   /** Builds the service and starts it. */
   start(): void {
     const { setting, simulatedPlacement, time } = this.#environment
+    const models = modelsOf(setting)
     const streams = setting.streams.map((stream) => ({
       ...stream,
       processing: Processing.defaultProcessing(stream.model, models),
@@ -195,7 +196,7 @@ export class Process implements RunningProcess {
     return effect.pipe(
       Effect.provideService(Clock.Clock, time.clock(skew)),
       Effect.provideService(References.MinimumLogLevel, "None"),
-      Effect.provideService(CurrentModels, models),
+      Effect.provideService(CurrentModels, modelsOf(setting)),
       Random.withSeed(`${setting.duration} ${this.number}`)
     )
   }
@@ -281,7 +282,9 @@ export class Process implements RunningProcess {
     return Layer.effectDiscard(Effect.map(Forgetting.Forgetting, (service) => {
       this.forgetting = service
     })).pipe(
-      Layer.provide(Forgetting.layer({ processing: (model) => Processing.defaultProcessing(model, models) })),
+      Layer.provide(Forgetting.layer({
+        processing: (model) => Processing.defaultProcessing(model, modelsOf(this.#environment.setting))
+      })),
       Layer.provide(Layer.succeed(Deliveries, this.store.reachedDeliveries(deliveries)))
     )
   }

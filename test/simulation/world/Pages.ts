@@ -6,6 +6,7 @@
  */
 import type { PageRequest } from "../../../src/source/Source.ts"
 import type { Fault, FaultKind, WorldSettings } from "../plan/Plan.ts"
+import { isSweptOnly } from "./DefinedModels.ts"
 import type { JsonObject, Row, Table } from "./Table.ts"
 
 /** A row of a response, with the index of the record's state. */
@@ -52,7 +53,10 @@ export const answer = (
     : Math.max(1, Math.floor(setting.pageSize / 2))
   const order = place.order === 0 ? number : place.order
   const all = ordered(table, order, setting).filter((row) => wantedIds === null || wantedIds.has(row.id))
-  const matching = all.filter((row) => request.updatedAfter === null || isAfter(row, request.updatedAfter, setting))
+  const matching = all.filter((row) =>
+    request.updatedAfter === null ||
+    (isAfter(row, request.updatedAfter, setting) && !(isSweptOnly(setting, table.model) && row.serial % 2 === 1))
+  )
   const rows = fault("filterEmpty") !== undefined ? [] : fault("filterIgnored") !== undefined ? all : matching
   const stable = setting.order === "stable"
   const from = stable ? rows.findIndex((row) => row.serial > place.at) : counts ? place.at * size : place.at

@@ -15,7 +15,10 @@ const iso = (time: number): string => new Date(time).toISOString()
 
 export const newFields = (model: SimulatedModel, serial: number, value: number): JsonObject => {
   if (model === "ats.tag") return { name: `tag ${Math.floor(value * 5)}`, color: `color ${serial % 4}` }
-  if (hasScales(model)) return { name: `skill ${Math.floor(value * 5)}`, scale: serial % 3 }
+  if (hasScales(model)) {
+    const skill = { name: `skill ${Math.floor(value * 5)}`, scale: serial % 3 }
+    return model === "hris.ability" ? { ...skill, job: serial % 3 } : skill
+  }
   return {
     outcome: value < 0.3 ? "HIRED" : "PENDING",
     stage: Math.floor(value * 4),
@@ -69,6 +72,10 @@ export const render = (table: Table, row: Row, links: Links, plugins: boolean): 
         id: `p${String(scale)}`,
         type: "SINGLE_SELECT",
         ordered_options: [{ id: "o1", name }, { id: "o2", name: "best" }]
+      },
+      ...job === undefined ? {} : {
+        owner: { id: `j${String(job)}`, name: links.get(links.jobs, table.integration, job).name },
+        aliases: rotate([`alias ${row.serial}`, "alias"])
       }
     })
   }

@@ -286,6 +286,33 @@ describe.skipIf(missing !== null)(
       assert.isTrue(deleted.every(({ origin }) => origin === "backfill"))
     })
 
+    it("accept a property that many records have lost, without publishing it", async () => {
+      const { ask, sandbox } = installation
+      const stream = `/streams/${encodeURIComponent(integration)}/hris.absence_type`
+      const model = "hris.absence_type"
+      const path = `/v1/changes?kind=created&model=${model}&limit=200`
+      const known = (await ask<Items<unknown>>(path)).items.length
+      for (let count = 0; count < 10; count++) {
+        await sandbox.mutate({ op: "create", integration, model, fields: { name: `type ${count}`, unit: "DAYS" } })
+      }
+      const created = (await items<{ readonly record: string }>(path, known + 10)).slice(0, 10)
+      // one run reads all of them
+      await show(stream)
+      await run("Pause", "Pause", "paused")
+      for (const { record } of created) {
+        await sandbox.mutate({ op: "update", integration, model, id: record, fields: { unit: null } })
+      }
+      await run("Resume", "Resume", "resumed")
+      const [hold] = await items<{ readonly id: number }>("/v1/holds?state=open", 1)
+      await show(`/holds/${hold?.id}`)
+      await click("Approve")
+      await page.getByRole("radio", { name: "Publish nothing" }).check()
+      await confirm(/^Accept \d+ changes$/, "is approved")
+      await page.locator(".notice", { hasText: /^Approved .* by session/ }).waitFor()
+      const { items: [entry] } = await ask<Items<{ command: string; detail: string }>>("/v1/audit?limit=1")
+      assert.deepInclude(entry, { command: "holds.approve", detail: `{"origin":null,"silent":true}` })
+    })
+
     it("switch a plugin off and on, everywhere and in one integration, and stop and resume writes", async () => {
       await show("/plugins/audience")
       for (const word of ["off", "on"]) {

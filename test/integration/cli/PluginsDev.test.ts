@@ -114,6 +114,7 @@ export default Plugin.make("people").on(employees.updated, {}, async (event) => 
     write(
       "plugins/tag-hires/plugin.ts",
       plugin(`
+        console.log("global", String(fetch).replaceAll(/\\s+/g, " "))
         await api.live("ats.application", event.recordId)
         await send("http://127.0.0.1:${port}/capability?token=s3cret", { method: "PUT", body: tag })
         await fetch("http://127.0.0.1:${port}/global", { method: "POST" })
@@ -124,6 +125,9 @@ export default Plugin.make("people").on(employees.updated, {}, async (event) => 
     try {
       const page = await dev.says(/Console (http:\S+)\n/)
       assert.strictEqual((await fetch(page[1] ?? "")).status, 200)
+      // requests are observed, and no global is replaced
+      const [, own] = await dev.says(/global (.*)\n/)
+      assert.strictEqual(own, String(fetch).replaceAll(/\s+/g, " "))
       await dev.says(/→ tag-hires +live ats\.application +\S+\n/)
       await dev.says(/→ tag-hires +PUT +http:\S+\/capability  503\n/)
       await dev.says(/→ tag-hires +POST +http:\S+\/global  204\n/)

@@ -55,6 +55,8 @@ export const Plot = ({ description, lines, scale, times }: PlotProps) => {
           // in UTC, as everywhere
           tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1_000), "Etc/UTC"),
           cursor: { drag: { x: false, y: false } },
+          // a part of the axis would make small changes look large, and a line of zeros needs a top
+          scales: { y: { range: (_, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
           series: [
             { value: "{YYYY}-{MM}-{DD} {HH}:{mm}" },
             ...lines.map(({ color, label }) => ({

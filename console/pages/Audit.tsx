@@ -8,34 +8,8 @@ import { Command } from "../parts/Command.tsx"
 import { Loaded, type Page, useResource } from "../parts/Resource.tsx"
 import { type Column, Pager, Table } from "../parts/Table.tsx"
 import { limitOr, parameter, queryOf } from "../Router.ts"
-
-const deeds: Readonly<Record<string, string>> = {
-  "streams.poll": "Polled a stream",
-  "streams.sweep": "Started a sweep",
-  "streams.backfill": "Started a backfill",
-  "streams.rewind": "Rewound a stream",
-  "streams.audit": "Compared a stream with the API",
-  "streams.pause": "Paused a stream",
-  "streams.resume": "Resumed a stream, or tried it again",
-  "holds.approve": "Approved a hold",
-  "holds.reject": "Rejected a hold",
-  "holds.reveal": "Revealed records of a hold",
-  "events.reveal": "Revealed the values of an event",
-  "plugins.on": "Switched a plugin on",
-  "plugins.off": "Switched a plugin off",
-  "plugins.stop-writes": "Stopped all writes",
-  "plugins.resume-writes": "Resumed writes",
-  "plugins.try": "Tried a handler with an open circuit",
-  "plugins.replay": "Delivered events again",
-  "deadletters.redrive": "Sent dead letters again",
-  "deadletters.discard": "Discarded dead letters",
-  "deadletters.resolve": "Reported the outcome of a write",
-  "integrations.add": "Added an integration",
-  "integrations.remove": "Removed an integration",
-  "sessions.end": "Ended sessions",
-  forget: "Forgot a record",
-  "forget.allow": "Allowed a forgotten record again"
-}
+import { commandsInWords, readsInWords } from "./AuditWords.ts"
+import { eventPath } from "./Events.tsx"
 
 /** The mode of an approval is JSON. */
 const detailOf = ({ command, detail }: AuditEntryView): string => {
@@ -51,7 +25,7 @@ const commandColumns: ReadonlyArray<Column<AuditEntryView>> = [
     kind: "name",
     cell: ({ command }) => (
       <>
-        {deeds[command] ?? command}
+        {commandsInWords[command] ?? command}
         <p class="cause">{command}</p>
       </>
     )
@@ -61,8 +35,14 @@ const commandColumns: ReadonlyArray<Column<AuditEntryView>> = [
     cell: ({ command, target }) =>
       command.startsWith("holds.") ? <a href={`/holds/${target}`}>hold {target}</a> : target
   },
-  { title: "Detail", cell: detailOf },
-  { title: "Actor", cell: ({ actor }) => actor },
+  {
+    title: "Detail",
+    cell: (entry) =>
+      entry.command === "events.reveal"
+        ? <a href={eventPath(entry.detail.replace("position ", ""))}>{entry.detail}</a>
+        : detailOf(entry)
+  },
+  { title: "Actor", cell: ({ actor }) => <span class="one-line">{actor}</span> },
   { title: "Address", cell: ({ address }) => address ?? "–" }
 ]
 
@@ -85,8 +65,20 @@ const Commands = () => {
 
 const readColumns: ReadonlyArray<Column<AuditedReadsView>> = [
   { title: "Hour (UTC)", cell: ({ hour }) => <At at={hour} /> },
-  { title: "Route", kind: "name", cell: ({ route }) => route },
-  { title: "Stream", cell: ({ target }) => target.replace(/^\*\//, "all integrations, ").replace(/^\*$/, "all") },
+  {
+    title: "Read",
+    kind: "name",
+    cell: ({ route }) => (
+      <>
+        {readsInWords[route] ?? route}
+        <p class="cause">{route}</p>
+      </>
+    )
+  },
+  {
+    title: "Stream in the request",
+    cell: ({ target }) => target.replace(/^\*\//, "all integrations, ").replace(/^\*$/, "none named")
+  },
   { title: "Actor", cell: ({ actor }) => actor },
   { title: "Address", cell: ({ address }) => address }
 ]
@@ -159,6 +151,7 @@ export const AuditPage = () => (
       <Commands />
     </Section>
     <Section id="reads" title="Reads of records">
+      <p>Requests that show records or their ids. The same request has one line an hour, however often it was sent.</p>
       <ReadEntries />
     </Section>
     <Section id="sessions" title="Sessions">

@@ -320,7 +320,7 @@ describe("Integrations", () => {
         [
           ["integrations.remove", acme.id, "data erase"],
           ["integrations.remove", acme.id, "data keep"],
-          ["integrations.add", acme.id, "account default, models ats.tag, backfill publish, generation 1"]
+          ["integrations.add", acme.id, "account default; models ats.tag; backfill publish; generation 1"]
         ]
       )
     }))

@@ -204,9 +204,9 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     }
     yield* discovered.discover([settings])
     const after = stateOf(settings, before ?? undefined, false)
-    const models = after.models === "auto" ? "auto" : after.models.join(" ")
+    const models = after.models === "auto" ? "auto" : after.models.join(", ")
     const detail =
-      `account ${after.account}, models ${models}, backfill ${after.backfill}, generation ${after.generation}`
+      `account ${after.account}; models ${models}; backfill ${after.backfill}; generation ${after.generation}`
     const action = yield* operatorAction("integrations.add", after.id, detail)
     yield* save(after, action).pipe(Effect.andThen(startReading([after])), Effect.uninterruptible)
     yield* Effect.annotateLogs(Effect.logInfo("integration added"), { integration: after.id, detail })

@@ -52,6 +52,8 @@ export class DeadLettersNotFound
     "`rollcall deadletters list` and GET /v1/deadletters list the dead letters; redriven and discarded ones are gone"
 }
 
+const counted = (count: number): string => count === 1 ? "1 dead letter" : `${count} dead letters`
+
 /** The matching dead letters have changed since the plan. Nothing was changed. */
 export class PlanOutdated extends Schema.TaggedError<PlanOutdated>()("PlanOutdated", {
   message: Schema.String,
@@ -193,7 +195,9 @@ export const redrive = Effect.fn("DeadLetters.redrive")(function*(
       at: from,
       command: "deadletters.redrive",
       target: `plan ${hash}`,
-      detail: `${part + 1} of ${parts.length}${fresh ? ", fresh" : ""}`
+      detail: `${counted(some.length)}${parts.length === 1 ? "" : `, part ${part + 1} of ${parts.length}`}${
+        fresh ? ", fresh" : ""
+      }`
     })
   }
   yield* logCommand("deadletters.redrive", filter, found, { fresh })
@@ -214,7 +218,7 @@ export const discard = Effect.fn("DeadLetters.discard")(function*(
       at,
       command: "deadletters.discard",
       target: `plan ${hash}`,
-      detail: `${some.length} letters`
+      detail: counted(some.length)
     }, diedAtById(some))
   }
   yield* logCommand("deadletters.discard", filter, found)

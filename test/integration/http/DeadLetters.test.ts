@@ -136,7 +136,7 @@ describe("a plan", () => {
       yield* delivered
       assert.deepStrictEqual(done.toSorted(), ["bad1", "bad2", "bad3"])
       assert.deepStrictEqual((yield* ask("/v1/deadletters")).body.items, [])
-      assert.deepStrictEqual(yield* auditOf, [`deadletters.redrive plan ${now.plan} 1 of 1`])
+      assert.deepStrictEqual(yield* auditOf, [`deadletters.redrive plan ${now.plan} 3 dead letters`])
     }).pipe(using({ plugins: [picky(done, broken)] }))
   })
 

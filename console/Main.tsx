@@ -57,9 +57,9 @@ const links = [
 
 const NotFound: Page = () => (
   <>
-    <Title text="Not found" />
+    <Title text="Page not found" />
     <Empty>
-      The console has no page at <code>{address.value.pathname}</code>. <a href="/">To the overview</a>
+      The console has no page at <code>{address.value.pathname}</code>. <a href="/">Open the overview</a>
     </Empty>
   </>
 )
@@ -195,8 +195,7 @@ const Console = () => {
         <ConnectionState />
         <div class="foot">
           <p>
-            {version}
-            {silent === 0 ? null : `, ${plural(silent, "process", "processes")} silent`}
+            {version}, times in UTC{silent === 0 ? null : `, ${plural(silent, "process", "processes")} silent`}
           </p>
           {mayOperate ? null : <p>Read only: the token allows no commands</p>}
           <p>

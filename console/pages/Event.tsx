@@ -1,20 +1,20 @@
 /** One change: its path from the run that found it to the writes that it led to, and its values once they are revealed. */
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
-import type { ChangeContent, ChangePath } from "../../src/http/contract/ChangeApi.ts"
+import type { ChangeContent, ChangePath, ChangeView } from "../../src/http/contract/ChangeApi.ts"
 import { get, RequestError } from "../Client.ts"
 import { plural } from "../Format.ts"
 import { At, Badge, Fact, Facts, Failure, Scroll, Section, Title } from "../parts/Basics.tsx"
 import { Message } from "../parts/Message.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
-import { masked, Value } from "../parts/Values.tsx"
+import { deletions, masked, Value } from "../parts/Values.tsx"
 import { queryOf, streamPath } from "../Router.ts"
 import { ChangeTable, eventPath, kindTones } from "./Events.tsx"
 
 type Delivery = ChangePath["deliveries"][number]
 
 /** The changed paths with their values side by side; without content the values are masked. */
-const Values = ({ content, paths }: {
+const Values = ({ content, kind, paths }: Pick<ChangeView, "kind"> & {
   readonly paths: ReadonlyArray<string>
   readonly content: ChangeContent | null
 }) => (
@@ -38,10 +38,14 @@ const Values = ({ content, paths }: {
                 <code>{path === "" ? "(the record)" : path}</code>
               </th>
               <td>
-                <Value value={path === "" && content !== null ? content.before : before} />
+                {path === "" && kind === "created"
+                  ? <span class="quiet">did not exist</span>
+                  : <Value value={path === "" && content !== null ? content.before : before} />}
               </td>
               <td>
-                <Value value={path === "" && content !== null ? content.after : after} />
+                {path === "" && kind === "deleted"
+                  ? <span class="quiet">deleted</span>
+                  : <Value value={path === "" && content !== null ? content.after : after} />}
               </td>
             </tr>
           ))}
@@ -66,7 +70,7 @@ const Records = ({ content }: { readonly content: ChangeContent }) => (
   </details>
 )
 
-const Content = ({ paths, position }: { readonly position: string; readonly paths: ReadonlyArray<string> }) => {
+const Content = ({ kind, paths, position }: Pick<ChangeView, "kind" | "paths"> & { readonly position: string }) => {
   const [state, setState] = useState<ChangeContent | RequestError | null>(null)
   const content = state instanceof RequestError ? null : state
   const reveal = () => {
@@ -81,18 +85,19 @@ const Content = ({ paths, position }: { readonly position: string; readonly path
         <span class="quiet">Revealing is recorded in the audit log.</span>
       </div>
       {state instanceof RequestError ? <Failure error={state} retry={reveal} /> : null}
-      <Values paths={paths.length === 0 ? [""] : paths} content={content} />
+      <Values kind={kind} paths={paths.length === 0 ? [""] : paths} content={content} />
       {content === null ? null : <Records content={content} />}
     </Section>
   )
 }
 
 const tones = { waiting: "plain", due: "plain", running: "plain", dead: "bad", settled: "good" } as const
+const words = { waiting: "waiting", due: "due", running: "running", dead: "dead letter", settled: "done" } as const
 
 const DeliveryStep = ({ delivery }: { readonly delivery: Delivery }) => (
   <li>
     <h3>
-      {delivery.plugin} ({delivery.handler}) <Badge tone={tones[delivery.state]}>{delivery.state}</Badge>
+      {delivery.plugin} ({delivery.handler}) <Badge tone={tones[delivery.state]}>{words[delivery.state]}</Badge>
     </h3>
     {delivery.state === "dead"
       ? (
@@ -103,19 +108,20 @@ const DeliveryStep = ({ delivery }: { readonly delivery: Delivery }) => (
       : null}
     {delivery.failed_attempts.map(({ failed_at, message, number, reason }) => (
       <p key={number}>
-        Attempt {number} failed <At at={failed_at} />: {reason}, <Message message={message} />
+        Attempt {number} failed at <At at={failed_at} />: {reason}, <Message message={message} />
       </p>
     ))}
     {delivery.due_at === null ? null : (
       <p>
-        Next attempt <At at={delivery.due_at} />
+        Next attempt at <At at={delivery.due_at} />
       </p>
     )}
     <ul>
       {delivery.steps.map(({ begun_at, done, step, write }) => (
         <li key={step}>
           {write === null ? "Step" : "Write"} <code>{write ?? step}</code>{" "}
-          <Badge tone={done ? "good" : "warn"}>{done ? "done" : "outcome unknown"}</Badge> <At at={begun_at} />
+          <Badge tone={done ? "good" : "warn"}>{done ? "done" : "outcome unknown"}</Badge>, begun at{" "}
+          <At at={begun_at} />
         </li>
       ))}
     </ul>
@@ -135,7 +141,7 @@ const Place = ({ place }: { readonly place: NonNullable<ChangePath["kafka"]>["pl
       <p>
         Topic <code>{place.topic}</code>, partition <code>{place.partition}</code>, offset <code>{place.offset}</code>,
         {" "}
-        published <At at={place.published_at} />
+        published at <At at={place.published_at} />
       </p>
     )
 
@@ -159,10 +165,10 @@ const Path = ({ caused_by, change, deliveries, event_id, kafka }: ChangePath) =>
         <p>
           {change.changed_at === null ? null : (
             <>
-              Changed <At at={change.changed_at} />,{" "}
+              Changed at <At at={change.changed_at} />,{" "}
             </>
           )}
-          found by a {change.origin} <At at={change.detected_at} />
+          found by a {change.origin} at <At at={change.detected_at} />
         </p>
         {change.cause === null ? null : (
           <p>
@@ -192,8 +198,11 @@ const Path = ({ caused_by, change, deliveries, event_id, kafka }: ChangePath) =>
         )}
       {deliveries.length === 0
         ? (
-          <Stage title="Handlers" state={<Badge tone="plain">no trace</Badge>}>
-            <p>No delivery is open, and none left a step or a write: handlers that got it are done with it.</p>
+          <Stage title="Handlers" state={<Badge tone="plain">nothing open</Badge>}>
+            <p>
+              No handler waits for this event. A handler that has finished with it is listed here only if it made a step
+              or a write.
+            </p>
           </Stage>
         )
         : deliveries.map((delivery) => (
@@ -228,9 +237,11 @@ export const EventPage = ({ parameters: [position = ""] }: { readonly parameters
                   <a href={`/events${queryOf({ integration, model, id: record })}`}>All its events</a>
                 </Fact>
                 <Fact name="Transitions">{change.transitions.join(", ") || "none"}</Fact>
-                {change.reason === null ? null : <Fact name="Deleted because">{change.reason}</Fact>}
+                {change.reason === null
+                  ? null
+                  : <Fact name="The record was">{deletions[change.reason] ?? change.reason}</Fact>}
               </Facts>
-              <Content position={position} paths={change.paths} />
+              <Content position={position} kind={change.kind} paths={change.paths} />
               <Path {...path} />
             </>
           )

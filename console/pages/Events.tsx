@@ -4,7 +4,7 @@ import type { ChangeView } from "../../src/http/contract/ChangeApi.ts"
 import { get, RequestError } from "../Client.ts"
 import { plural, time } from "../Format.ts"
 import { overview } from "../Live.ts"
-import { Badge, Empty, Failure, Since, Title, type Tone } from "../parts/Basics.tsx"
+import { Badge, Empty, Failure, Since, StreamName, Title, type Tone } from "../parts/Basics.tsx"
 import { Filters, SelectFilter, TextFilter } from "../parts/Filters.tsx"
 import type { Page } from "../parts/Resource.tsx"
 import { type Column, Table } from "../parts/Table.tsx"
@@ -45,7 +45,7 @@ const columns: ReadonlyArray<Column<ChangeView>> = [
   },
   {
     title: "Stream",
-    cell: ({ integration, model }) => `${integration}/${model}`
+    cell: ({ integration, model }) => <StreamName integration={integration} model={model} />
   },
   {
     title: "Record",
@@ -158,7 +158,9 @@ export const EventsPage = () => {
         {status === "searching"
           ? "Searching…"
           : status === "done" && items.length > 0
-          ? `${plural(items.length, "event")}${next === null ? ", back to the oldest that is kept" : ""}`
+          ? next === null
+            ? `${plural(items.length, "event")}, back to the oldest that is kept`
+            : `The newest ${plural(items.length, "event")}`
           : ""}
       </p>
       {items.length > 0

@@ -16,7 +16,7 @@ import { Command, Immediate } from "../parts/Command.tsx"
 import { Filters, SelectFilter } from "../parts/Filters.tsx"
 import { Loaded, type Page, usePlan, useResource } from "../parts/Resource.tsx"
 import { type Column, Pager, Table } from "../parts/Table.tsx"
-import { Change, masked } from "../parts/Values.tsx"
+import { Change, deletions, masked } from "../parts/Values.tsx"
 import { limitOr, parameter, queryOf, streamPath } from "../Router.ts"
 
 const tones: Readonly<Record<HoldView["state"], Tone>> = {
@@ -121,13 +121,6 @@ const Approve = ({ hold, reload }: { readonly hold: HoldView; readonly reload: (
       />
     </Command>
   )
-}
-
-/** Why a record counts as deleted. */
-const deletions: Readonly<Record<string, string>> = {
-  flagged: "marked as deleted by the API",
-  absent: "no longer shown by the API",
-  erased: "shown without content by the API"
 }
 
 type Held = HoldRecords["records"][number]

@@ -55,13 +55,13 @@ const State = ({ after, handler, plugin }: HandlerRow) => {
 const Dead = ({ handler: { dead, handler }, plugin: { plugin } }: HandlerRow) =>
   dead === 0 ? <>0</> : <a href={`/dead-letters${queryOf({ plugin, handler })}`}>{number(dead)}</a>
 
+const pluginColumn: Column<HandlerRow> = {
+  title: "Plugin",
+  kind: "name",
+  cell: ({ plugin: { plugin } }) => <a href={`/plugins/${encodeURIComponent(plugin)}`}>{plugin}</a>
+}
+
 const handlerColumns: ReadonlyArray<Column<HandlerRow>> = [
-  {
-    title: "Plugin",
-    kind: "name",
-    cell: ({ plugin: { plugin } }) => <a href={`/plugins/${encodeURIComponent(plugin)}`}>{plugin}</a>
-  },
-  { title: "Handler", cell: ({ handler }) => handler.handler },
   { title: "State", cell: (row) => <State {...row} /> },
   { title: "Lag", kind: "number", cell: ({ handler }) => number(handler.lag_events) },
   { title: "Running", kind: "number", cell: ({ handler }) => number(handler.running) },
@@ -71,13 +71,19 @@ const handlerColumns: ReadonlyArray<Column<HandlerRow>> = [
   { title: "Oldest", cell: ({ handler }) => <Since at={handler.oldest_at} /> }
 ]
 
-const Handlers = ({ after, plugins }: {
+/** `isAlone`: on the page of the plugin, which need not be named in each row. */
+const Handlers = ({ after, isAlone = false, plugins }: {
   readonly plugins: ReadonlyArray<PluginView>
   readonly after: () => unknown
+  readonly isAlone?: boolean
 }) => (
   <Table
     label="Handlers"
-    columns={handlerColumns}
+    columns={[
+      ...isAlone ? [] : [pluginColumn],
+      { title: "Handler", ...isAlone ? { kind: "name" } : {}, cell: ({ handler }) => handler.handler },
+      ...handlerColumns
+    ]}
     rows={plugins.flatMap((plugin) => plugin.handlers.map((handler) => ({ plugin, handler, after })))}
     keyOf={({ handler, plugin }) => `${plugin.plugin} ${handler.handler}`}
   />
@@ -242,7 +248,7 @@ export const PluginPage = ({ parameters: [name = ""] }: { readonly parameters: R
               )
               : null}
             <Section id="handlers" title="Handlers">
-              <Handlers plugins={[plugin]} after={resource.reload} />
+              <Handlers plugins={[plugin]} after={resource.reload} isAlone />
             </Section>
             <Attempts plugin={name} />
             <Failures plugin={name} />

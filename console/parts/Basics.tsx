@@ -44,6 +44,14 @@ export const Since = ({ at, suffix = "" }: { readonly at: string | null; readonl
 export const At = ({ at }: { readonly at: string | null }) =>
   at === null ? <span class="quiet">–</span> : <time dateTime={at} title={`${at} (UTC)`}>{time(at)}</time>
 
+/** Breaks after the slash where it does not fit. */
+export const StreamName = ({ integration, model }: { readonly integration: string; readonly model: string }) => (
+  <>
+    {integration}/<wbr />
+    {model}
+  </>
+)
+
 export const Loading = () => <p class="quiet" role="status">Loading…</p>
 
 export const Empty = ({ children }: Children) => <p class="empty">{children}</p>

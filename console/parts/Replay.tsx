@@ -74,7 +74,10 @@ export const Replay = ({ after, plugin: { handlers, integrations, plugin } }: {
       }}
       after={after}
     >
-      <p>Events of this time are delivered to the handler again. Steps that are done are not repeated.</p>
+      <p>
+        Past events are delivered to one handler again. Steps that are done are not repeated. The plan counts the
+        deliveries and sends nothing.
+      </p>
       <label>
         Handler
         <select value={range.handler} onChange={({ currentTarget: { value } }) => change({ handler: value })}>

@@ -16,3 +16,10 @@ export const Change = ({ after, before, path }: {
     <code>{path}</code> <del>{textOf(before)}</del> → <ins>{textOf(after)}</ins>
   </div>
 )
+
+/** Why a record counts as deleted. */
+export const deletions: Readonly<Record<string, string>> = {
+  flagged: "marked as deleted by the API",
+  absent: "no longer shown by the API",
+  erased: "shown without content by the API"
+}

@@ -43,8 +43,9 @@ ${problem === undefined ? "" : `<p role="alert">${escape(problem)}</p>\n`}<form 
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
 <button>Sign in</button>
 </form>
-<p>Use the value of <code>ROLLCALL_HTTP_TOKEN</code>, or <code>ROLLCALL_HTTP_READ_TOKEN</code> to read only.
-A session ends after half an hour without a request, and after twelve hours.</p>
+<p>The token is the value of <code>ROLLCALL_HTTP_TOKEN</code> in the environment of Rollcall.
+The value of <code>ROLLCALL_HTTP_READ_TOKEN</code> allows reading only.
+A session ends after half an hour without a request, and at the latest after twelve hours.</p>
 ${fromElsewhere ? `<p>Already signed in? <a href="${escape(to)}">Continue</a></p>\n` : ""}</main>
 `,
     status

@@ -212,7 +212,7 @@ describe.skipIf(missing !== null)(
     it("find events with every filter, and reveal and hide their values", async () => {
       await show("/events?limit=5")
       await click("Search further back")
-      await page.getByText(/^1\d events/).waitFor()
+      await page.getByText(/^The newest 1\d events$/).waitFor()
       await page.getByLabel("Integration").fill(integration)
       await page.getByLabel("Integration").press("Enter")
       for (const [label, value] of [["Model", "ats.tag"], ["Kind", "created"], ["Transition", "hired"]] as const) {

@@ -83,6 +83,12 @@ export const holdReason = (
   return null
 }
 
+/** At the end of the reason of an open hold that the next complete sweep ends. */
+const belowLimits = ", fewer than the limits now"
+export const markBelowLimits = (reason: string, isBelow: boolean): string =>
+  `${isBelowLimits(reason) ? reason.slice(0, -belowLimits.length) : reason}${isBelow ? belowLimits : ""}`
+export const isBelowLimits = (reason: string): boolean => reason.endsWith(belowLimits)
+
 /** Higher than `scopeShare`, because first interviews on half of the records are ordinary work. */
 const filledShare = 0.9
 

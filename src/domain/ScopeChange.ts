@@ -19,6 +19,13 @@ export interface ScopeChange {
   readonly to: "nothing" | "value" | "members"
 }
 
+/** The verb for records whose path changed like this: `lose title` */
+export const scopeVerbs: Readonly<Record<ScopeChange["to"], string>> = {
+  nothing: "lose",
+  value: "get",
+  members: "get members of"
+}
+
 type Value = JsonValue | undefined
 
 const isNothing = (value: Value): boolean =>

@@ -321,10 +321,7 @@ describe("Guard", () => {
       assert.deepStrictEqual(yield* sizeInReason, [1, "30 of 40"])
       yield* rig.wait("1 minute")
       yield* rig.change(...ids.slice(0, 28).map((id) => row(id)))
-      assert.match(
-        (yield* hold(rig)).reason,
-        /^2 of 40 records deleted: fewer than the limits now, .* publishes each delete that it still finds$/
-      )
+      assert.strictEqual((yield* hold(rig)).reason, "2 of 40 records deleted, fewer than the limits now")
     }))
 
   it.effect("the reason of a rejected hold has the number of records that are still in it (D6)", () =>

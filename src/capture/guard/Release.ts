@@ -87,19 +87,12 @@ export const releaseRows = Effect.fnUntraced(function*(
  * The reason of a hold that waits for a decision, or was rejected, with the current numbers. The verdict has set that of an open hold already,
  * unless the wave is below the thresholds now.
  */
-const currentReason = (
-  { kind, reason, state }: Hold,
-  size: number,
-  { live, waveHolds }: Pick<Verdict, "live" | "waveHolds">
-): string => {
-  if (kind === "scope") return reason.replace(/ on \d+ of \d+ records/, ` on ${size} of ${live} records`)
-  const what = `${size} of ${live} records ${kind === "deletes" ? "deleted" : "restored"}`
-  if (state === "rejected") return what
-  return waveHolds[kind] === null
-    ? `${what}: fewer than the limits now, so the next complete sweep publishes each ${
-      kind === "deletes" ? "delete" : "restored record"
-    } that it still finds`
-    : reason
+const currentReason = ({ kind, reason, state }: Hold, size: number, live: number, isSmall: boolean): string => {
+  if (kind !== "scope" && state === "open" && !isSmall) return reason
+  const what = kind === "scope"
+    ? reason.replace(/^\d+ of \d+ records/, `${size} of ${live} records`)
+    : `${size} of ${live} records ${kind === "deletes" ? "deleted" : "restored"}`
+  return Guard.markBelowLimits(what, state === "open" && isSmall)
 }
 
 /**
@@ -113,11 +106,12 @@ const endHolds = Effect.fnUntraced(function*(
   events: Array<DetectedEvent>
 ) {
   const unapproved = verdict.holds.filter(({ state }) => state !== "approving")
+  const isSmall = ({ kind }: Hold, size: number): boolean =>
+    kind === "scope"
+      ? !Guard.isScopeChange(context.guard, "value", size, verdict.live)
+      : verdict.waveHolds[kind] === null
   for (const hold of unapproved) {
-    const isSmall = hold.kind === "scope"
-      ? !Guard.isScopeChange(context.guard, "value", yield* tx.holdSize(hold.id), verdict.live)
-      : verdict.waveHolds[hold.kind] === null
-    if (context.origin === "sweep" && hold.state === "open" && isSmall) {
+    if (context.origin === "sweep" && hold.state === "open" && isSmall(hold, yield* tx.holdSize(hold.id))) {
       const masks = verdict.masks.filter(({ id }) => id !== hold.id)
       const rules: ReleaseRules = { waveHolds: noWaveHolds, masks, mode: releaseAsObserved }
       yield* forEachPart(
@@ -135,7 +129,7 @@ const endHolds = Effect.fnUntraced(function*(
   for (const hold of unapproved) {
     const size = yield* tx.holdSize(hold.id)
     if (size > 0) {
-      const reason = currentReason(hold, size, verdict)
+      const reason = currentReason(hold, size, verdict.live, isSmall(hold, size))
       if (reason !== hold.reason) yield* tx.saveHold({ ...hold, reason })
       continue
     }

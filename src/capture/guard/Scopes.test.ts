@@ -27,10 +27,16 @@ describe("Scope", () => {
   it.effect("the reason of a scope hold has the current number of records (D6)", () =>
     filled(20, function*(rig, ids) {
       yield* switchedOff(rig, ids.slice(0, 12))
-      assert.include((yield* hold(rig)).reason, "on 12 of 20 records")
+      assert.strictEqual((yield* hold(rig)).reason, "12 of 20 records lose title")
       yield* rig.wait("1 minute")
       yield* switchedOff(rig, ids.slice(12, 14))
-      assert.include((yield* hold(rig)).reason, "on 14 of 20 records")
+      assert.strictEqual((yield* hold(rig)).reason, "14 of 20 records lose title")
+      yield* rig.wait("1 minute")
+      yield* rig.change(...ids.slice(2, 14).map((id) => row(id)))
+      assert.strictEqual((yield* hold(rig)).reason, "2 of 20 records lose title, fewer than the limits now")
+      yield* rig.wait("1 minute")
+      yield* switchedOff(rig, ids.slice(2, 8))
+      assert.strictEqual((yield* hold(rig)).reason, "8 of 20 records lose title")
     }))
 
   it.effect("a scope hold that is approved silently publishes nothing, and the current content counts as published (C3)", () =>

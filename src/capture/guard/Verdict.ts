@@ -13,7 +13,7 @@
 import * as Effect from "effect/Effect"
 import { diff } from "../../domain/Diff.ts"
 import * as Guard from "../../domain/Guard.ts"
-import { findScopeChanges, type ScopeChange } from "../../domain/ScopeChange.ts"
+import { findScopeChanges, type ScopeChange, scopeVerbs } from "../../domain/ScopeChange.ts"
 import type { Hold, Pending } from "../../store/Records.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { StoreError, StreamTx } from "../../store/Store.ts"
@@ -87,14 +87,20 @@ const newHold = (
   published: null
 })
 
+/** How many properties the reason of a scope hold names. */
+const namedPaths = 3
+
 const describeScopeChanges = (
   switched: ReadonlyArray<ScopeChange & { readonly records: number }>,
   live: number
 ): string => {
-  const [first, ...others] = switched
-  const more = others.length === 0 ? "" : `, and ${others.length} more ${others.length === 1 ? "path" : "paths"}`
-  const went = { nothing: "to null", value: "from null", members: "from empty to filled" }[first?.to ?? "nothing"]
-  return `${first?.path} went ${went} on ${first?.records} of ${live} records${more}`
+  const more = switched.length - namedPaths
+  const named = switched.slice(0, namedPaths).map(({ path, to }, index) =>
+    `${to === switched[index - 1]?.to ? "" : `${scopeVerbs[to]} `}${path.slice(1)}`
+  )
+  return `${switched[0]?.records} of ${live} records ${named.join(" or ")}${
+    more > 0 ? `, or change in ${more} more properties` : ""
+  }`
 }
 
 /** Compares the staged and held changes with the thresholds, and opens or widens holds accordingly. */

@@ -52,20 +52,31 @@ const unfilteredFactor = 10
 /** Factor by which sweeps run more often if polls return nothing (C6). */
 const emptyPollSweepFactor = 6
 
+/** How long after the end of a sweep the next one is due, in ms. */
+export const sweepIntervalOf = (
+  stream: Pick<StepInput, "jitter" | "processing"> & {
+    readonly settings: Pick<StepInput["settings"], "interval" | "sweepInterval">
+  },
+  { pollsReturn }: Pick<StreamState, "pollsReturn">
+): number => {
+  const longest = Duration.toMillis(stream.settings.sweepInterval)
+  if (!isSweepOnly(stream)) {
+    return longest * (1 + stream.jitter) / (pollsReturn === "nothing" ? emptyPollSweepFactor : 1)
+  }
+  const interval = Duration.toMillis(stream.settings.interval) * (1 + stream.jitter)
+  return isUnpaged(stream) ? interval : Math.min(interval * unfilteredFactor, longest)
+}
+
 /** `unreadTooLong`: the API may no longer show deletes since the last run, so the stream must be swept first. */
 const due = (stream: StepInput, state: StreamState, now: number) => {
   const interval = Duration.toMillis(stream.settings.interval) * (1 + stream.jitter)
   const unlessInFuture = (time: number) => time > now ? -Infinity : time
   const sweptAt = unlessInFuture(state.lastSweep?.endedAt ?? -Infinity)
   const mustSweep = state.sweep !== null || state.backfilledAt === null || state.lastSweep?.mustRepeat === true
+  const sweepInterval = sweepIntervalOf(stream, state)
   if (isSweepOnly(stream)) {
-    const wait = isUnpaged(stream)
-      ? interval
-      : Math.min(interval * unfilteredFactor, Duration.toMillis(stream.settings.sweepInterval))
-    return { pollAt: Infinity, sweepAt: mustSweep ? -Infinity : sweptAt + wait, unreadTooLong: false }
+    return { pollAt: Infinity, sweepAt: mustSweep ? -Infinity : sweptAt + sweepInterval, unreadTooLong: false }
   }
-  const sweepInterval = Duration.toMillis(stream.settings.sweepInterval) * (1 + stream.jitter) /
-    (state.pollsReturn === "nothing" ? emptyPollSweepFactor : 1)
   const lastRead = unlessInFuture(state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? state.lastSweep?.endedAt ?? now)
   const pollAt = state.watermark === null
     ? now + interval

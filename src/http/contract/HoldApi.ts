@@ -29,7 +29,12 @@ export const HoldView = Schema.Struct({
   /** True if the approval has published events; `GET /v1/changes?hold=…` lists them. */
   published: Schema.Boolean,
   /** Why an approved hold is not released yet, and when it will be, as text; null if nothing delays it. */
-  waiting_reason: Schema.NullOr(Schema.String)
+  waiting_reason: Schema.NullOr(Schema.String),
+  /**
+   * When the next sweep is due. Its end publishes the held changes that it still finds, because they are fewer than the limits; null if only a
+   * decision publishes them.
+   */
+  sweep_at: Instant
 }).annotate({ identifier: "Hold" })
 export type HoldView = typeof HoldView.Type
 

@@ -11,7 +11,7 @@ import type { DeleteReason } from "../../domain/ChangeEvent.ts"
 import { diff, type PathChange } from "../../domain/Diff.ts"
 import type { Models } from "../../domain/Model.ts"
 import { defaultProcessing } from "../../domain/Processing.ts"
-import { findScopeChanges } from "../../domain/ScopeChange.ts"
+import { findScopeChanges, scopeVerbs } from "../../domain/ScopeChange.ts"
 import type { HeldRow, ListedHold } from "../../store/Records.ts"
 import { Store } from "../../store/Store.ts"
 import type { HeldContents, HoldPatterns } from "../contract/HoldApi.ts"
@@ -54,8 +54,6 @@ const deletions: Readonly<Partial<Record<DeleteReason, string>>> = {
   erased: "would be deleted: the API shows them without any content"
 }
 
-const went = { nothing: "lose", value: "get", members: "get members of" }
-
 /** The effects of an approval on the record, a text for each. */
 const effectsOf = ({ after, before, changes, row }: HeldChange): ReadonlyArray<string> => {
   if (row.deleted || after === null) {
@@ -64,7 +62,7 @@ const effectsOf = ({ after, before, changes, row }: HeldChange): ReadonlyArray<s
   if (before === null) return ["would be published again"]
   const scopes = findScopeChanges(before, after, changes)
   return scopes.length === 0 ? ["change without losing or getting a property"] : [
-    ...new Set(scopes.map(({ path, to }) => `${went[to]} ${path.slice(1)}`))
+    ...new Set(scopes.map(({ path, to }) => `${scopeVerbs[to]} ${path.slice(1)}`))
   ]
 }
 

@@ -10,6 +10,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { Hold, ListedHold } from "../../store/Records.ts"
 import { Store } from "../../store/Store.ts"
@@ -17,7 +18,7 @@ import { Api } from "../contract/Api.ts"
 import { Conflict, NotFound } from "../contract/Problem.ts"
 import { pageOf } from "../contract/Schemas.ts"
 import { toStoreUnavailable } from "../request/FailureResponses.ts"
-import { holdView } from "../status/StoreOverview.ts"
+import { holdView } from "../status/HoldViews.ts"
 import { changesOf, contentOf, pathsOf, patternsOf } from "./HeldChanges.ts"
 
 const defaultLimit = 100
@@ -32,7 +33,11 @@ const find = Effect.fnUntraced(function*(id: number) {
 
 const viewOf = Effect.fnUntraced(function*(hold: ListedHold) {
   const store = yield* Store
-  return holdView(hold, yield* store.stream(hold))
+  return holdView(yield* CurrentModels, hold, {
+    state: yield* store.stream(hold),
+    integration: yield* store.integration(hold.integration),
+    now: yield* Clock.currentTimeMillis
+  })
 })
 
 /** The last decision of an operator; null while there is none. */

@@ -36,7 +36,8 @@ const hold: HoldView = {
   records: 12,
   released: 0,
   published: false,
-  waiting_reason: null
+  waiting_reason: null,
+  sweep_at: null
 }
 
 const titles = (state: Partial<Installation>) => viewsOf(mattersOf(state)).map(({ title }) => title)
@@ -103,7 +104,36 @@ describe("what needs attention", () => {
   it("names the kind of a hold in words", () => {
     assert.deepStrictEqual(titles({ holds: [hold, { ...hold, id: 4, kind: "scope" }] }), [
       "12 changes of ats.tag held back: deletes",
-      "12 changes of ats.tag held back: lost or filled properties"
+      "12 changes of ats.tag held back"
+    ])
+  })
+
+  it("has the hold that a sweep ends before the greater hold, and both before what has lasted longer", () => {
+    const some: Installation["plugins"]["items"] = [{
+      plugin: "webhook",
+      configured: true,
+      on: true,
+      handlers: [{
+        handler: "ats.tag.created",
+        trigger: { kind: "event", of: "ats.tag.created" },
+        position: null,
+        lag_events: 0,
+        running: 0,
+        waiting: 0,
+        due: 4,
+        dead: 0,
+        oldest_at: at(99),
+        circuit_open: { until: at(-1), failures: 12 }
+      }],
+      integrations: []
+    }]
+    const greater: HoldView = { ...hold, id: 4, kind: "scope", records: 340, opened_at: at(10) }
+    const ending: HoldView = { ...hold, id: 5, records: 8, opened_at: at(5), sweep_at: at(-30) }
+    assert.deepStrictEqual(titles({ holds: [hold, greater, ending], plugins: { ...plugins, items: some } }), [
+      "8 changes of ats.tag held back: deletes",
+      "340 changes of ats.tag held back",
+      "12 changes of ats.tag held back: deletes",
+      "Circuit open: webhook (ats.tag.created)"
     ])
   })
 

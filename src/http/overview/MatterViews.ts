@@ -141,7 +141,7 @@ const ofPlugin = (matter: PluginMatter): Shown | null => {
   }
 }
 
-const heldKinds = { deletes: "deletes", restores: "restores", scope: "lost or filled properties" } as const
+const heldKinds = { deletes: ": deletes", restores: ": restores", scope: "" } as const
 const problemTitles: Readonly<Record<string, string>> = {
   kafka: "Publishing to Kafka does not work",
   plugins: "Plugins do not run in a process"
@@ -206,7 +206,7 @@ const shownOf = (matter: Matter): Shown | null => {
     }
     case "hold": {
       const { hold } = matter
-      const title = `${count(hold.records, "change")} of ${hold.model} held back: ${heldKinds[hold.kind]}`
+      const title = `${count(hold.records, "change")} of ${hold.model} held back${heldKinds[hold.kind]}`
       const there = { ...scopeOf([hold]), action: "Review", link: `/holds/${hold.id}` }
       return shown("hold", `hold/${hold.id}`, title, hold.reason, there)
     }
@@ -218,9 +218,16 @@ const first: ReadonlySet<Matter["cause"]> = new Set(["store", "disk", "silent", 
 
 const rankOf = ({ cause, severity }: Matter): number => (severity === "act" ? 0 : 2) + (first.has(cause) ? 0 : 1)
 
-/** How many streams are not read because of the matter. */
-const impactOf = (matter: Matter): number =>
-  matter.cause === "blocked" || matter.cause === "failing" ? matter.streams.length : 0
+/** The order of the list: the most unread streams first; then holds, first those that a sweep ends, then those with the most records. */
+const impactOf = (matter: Matter): readonly [streams: number, deadlines: number, records: number] => {
+  if (matter.cause === "hold") return [0, matter.hold.sweep_at === null ? 0 : 1, matter.hold.records]
+  return [matter.cause === "blocked" || matter.cause === "failing" ? matter.streams.length : 0, 0, 0]
+}
+
+const byImpact = (one: Matter, other: Matter): number => {
+  const [a, b] = [impactOf(one), impactOf(other)]
+  return b[0] - a[0] || b[1] - a[1] || b[2] - a[2]
+}
 
 /** The matter that has lasted longest comes first; a matter without a time comes last. */
 const byTime = (one: Matter, other: Matter): number => {
@@ -239,7 +246,7 @@ const withoutRepeated = (matters: ReadonlyArray<Matter>): ReadonlyArray<Matter> 
 
 export const viewsOf = (matters: ReadonlyArray<Matter>): ReadonlyArray<MatterView> =>
   withoutRepeated(matters).toSorted((one, other) =>
-    rankOf(one) - rankOf(other) || impactOf(other) - impactOf(one) || byTime(one, other)
+    rankOf(one) - rankOf(other) || byImpact(one, other) || byTime(one, other)
   ).flatMap((matter) => {
     const found = shownOf(matter)
     return found === null ? [] : [{ ...found, severity: matter.severity, since: matter.since }]

@@ -14,7 +14,6 @@ import { formatPosition } from "../../domain/ChangeEvent.ts"
 import { type Models, type StreamKey, streamName } from "../../domain/Model.ts"
 import { completeTo, formatTime, knownOffset } from "../../domain/Watermark.ts"
 import { relayReader } from "../../store/EventLog.ts"
-import type { ListedHold } from "../../store/Records.ts"
 import type { IntegrationState, StreamCounts, StreamQuery, StreamState } from "../../store/State.ts"
 import { type Outage, Store } from "../../store/Store.ts"
 import type { IntegrationView } from "../contract/Api.ts"
@@ -22,6 +21,7 @@ import type { HoldView } from "../contract/HoldApi.ts"
 import { formatTimeOrNull } from "../contract/Schemas.ts"
 import type { StreamView } from "../contract/StreamApi.ts"
 import { completenessText } from "./Completeness.ts"
+import { holdView } from "./HoldViews.ts"
 import { mapInParts } from "./InParts.ts"
 
 export interface LogProgress {
@@ -66,22 +66,6 @@ const redactingOf = ({ redacting }: StreamState): StreamView["redacting"] => {
   const share = table === "events" && newest > 0 ? 1 - Number(after) / newest : 0
   return { started_at: formatTime(startedAt), rows: rewritten, share: Math.max(0, Math.min(1, share)) }
 }
-
-/** The process that reads a stream releases its approved holds. A retired stream is not read, so its holds wait. */
-const waitingReason = (hold: ListedHold, stream: StreamState | null): string | null =>
-  hold.state === "approving" && stream?.retired === true
-    ? `${streamName(hold)} is no longer read; its changes are released once it is configured or added again`
-    : null
-
-export const holdView = (hold: ListedHold, stream: StreamState | null): HoldView => ({
-  ...hold,
-  stream: streamName(hold),
-  opened_at: formatTime(hold.openedAt),
-  decided_at: formatTimeOrNull(hold.decidedAt),
-  records: hold.rows,
-  published: hold.published !== null,
-  waiting_reason: waitingReason(hold, stream)
-})
 
 const maxHolds = 1_000
 
@@ -231,7 +215,8 @@ const read = Effect.gen(function*() {
 /** Makes the views of what was read. Other requests may run meanwhile. */
 const show = Effect.fnUntraced(function*({ now, log, position, ...found }: Effect.Success<typeof read>) {
   const counts = new Map(found.counts.map((row) => [streamName(row), row]))
-  const shown = new Map(found.streams.filter(isShown(yield* CurrentModels)).map((state) => [streamName(state), state]))
+  const models = yield* CurrentModels
+  const shown = new Map(found.streams.filter(isShown(models)).map((state) => [streamName(state), state]))
   const streams = yield* mapInParts(
     [...shown],
     ([name, state]) => streamView(state, counts.get(name) ?? noRows, position, now)
@@ -249,7 +234,8 @@ const show = Effect.fnUntraced(function*({ now, log, position, ...found }: Effec
   )
   const holds = found.holds.flatMap((hold) => {
     const state = shown.get(streamName(hold))
-    return state === undefined ? [] : [holdView(hold, state)]
+    const integration = found.integrations.find(({ id }) => id === hold.integration) ?? null
+    return state === undefined ? [] : [holdView(models, hold, { state, integration, now })]
   })
   return { streams, redacting, integrations, keptRecords, holds, log } satisfies StoreOverview
 })

@@ -37,7 +37,12 @@ const held = Effect.gen(function*() {
         published: null
       } as const
       const deletes = yield* tx.openHold({ ...opening, kind: "deletes", reason: "all 3 records deleted", paths: [] })
-      const scope = yield* tx.openHold({ ...opening, kind: "scope", reason: "/name went to null", paths: ["/name"] })
+      const scope = yield* tx.openHold({
+        ...opening,
+        kind: "scope",
+        reason: "1 of 3 records lose name",
+        paths: ["/name"]
+      })
       const rows = (hold: number, ...ids: ReadonlyArray<string>) =>
         ids.map((id) =>
           pendingOf(id, { status: "held", hold, deleted: true, reason: "flagged", content: `{"name":"s3cret"}` })
@@ -66,7 +71,8 @@ describe("GET /v1/holds", () => {
       records: 3,
       released: 0,
       published: false,
-      waiting_reason: null
+      waiting_reason: null,
+      sweep_at: null
     })
     assert.isNull(body.next)
     const first = (yield* ask("/v1/holds?limit=1")).body

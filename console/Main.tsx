@@ -74,7 +74,7 @@ const counts = (path: string): number => {
   const state = overview.value
   if (state === null) return 0
   if (path === "/") return state.matters.length + state.omitted
-  return path === "/holds" ? state.open_holds : path === "/dead-letters" ? state.dead_letters : 0
+  return { "/holds": state.open_holds, "/plugins": state.open_circuits, "/dead-letters": state.dead_letters }[path] ?? 0
 }
 
 const Navigation = () => (

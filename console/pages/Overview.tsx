@@ -23,7 +23,7 @@ const kinds: Readonly<Record<Matter["kind"], string>> = {
 }
 
 const scopeOf = ({ integration_count, integrations, kind, stream_count }: Matter): string => {
-  if (integration_count === 0) return kind === "circuit" ? "all integrations" : "everything"
+  if (integration_count === 0) return kind === "circuit" ? "every integration of the plugin" : "everything"
   const others = integration_count - integrations.length
   const names = `${integrations.join(", ")}${others > 0 ? ` and ${number(others)} more` : ""}`
   return stream_count > 1 ? `${names} (${plural(stream_count, "stream")})` : names

@@ -15,6 +15,16 @@ export const distanceOf = (one: string, other: string): number => {
   return row[b.length]!
 }
 
+/** A name with more changes is another name, not a misspelled one. */
+const mostChanges = 2
+
+/** The candidate that was probably meant; null if none is similar. */
+export const similarName = (name: string, candidates: ReadonlyArray<string>): string | null => {
+  const near = candidates.filter((one) => one !== name && Math.abs(one.length - name.length) <= mostChanges)
+  const best = near.length === 0 ? null : closestName(name, near)
+  return best !== null && distanceOf(name, best) <= mostChanges ? best : null
+}
+
 /** For "did you mean": the candidate with the smallest edit distance. `candidates` must not be empty. */
 export const closestName = (name: string, candidates: ReadonlyArray<string>): string =>
   candidates.reduce((best, candidate) => distanceOf(name, candidate) < distanceOf(name, best) ? candidate : best)

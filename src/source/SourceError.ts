@@ -119,7 +119,7 @@ const sharedReasons = [
 
 /** The message of an error with this reason. */
 export const withHint = ({ hint, message }: { readonly hint: string; readonly message: string }): string =>
-  `${message} (${hint.replace(/\.$/, "")})`
+  `${message.replace(/\.$/, "")}. ${hint.slice(0, 1).toUpperCase()}${hint.slice(1).replace(/\.$/, "")}`
 
 /** Callers decide by the reason, never by the message. Messages contain no key and no personal data. */
 export class SourceError extends Schema.TaggedError<SourceError>()("SourceError", {

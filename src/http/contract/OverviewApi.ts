@@ -83,6 +83,7 @@ export const OverviewView = Schema.Struct({
   }),
   integrations: Schema.Int,
   open_holds: Schema.Int,
+  open_circuits: Schema.Int.annotate({ description: "How many handlers have an open circuit" }),
   dead_letters: Schema.Int,
   records: Schema.Int.annotate({ description: "Published records that are not deleted" }),
   freshness: Schema.Struct({

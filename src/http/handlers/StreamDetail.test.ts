@@ -11,6 +11,18 @@ const sentenceOf = (change: Partial<StreamView>): string => {
   return detailOf(condition, { account: "default" }, null).sentence
 }
 
+describe("the sentence of a stream", () => {
+  it("names the integration that was probably meant, and what to do with the misspelled one", () => {
+    const blocked = { reason: "inactive", message: "There is no such integration", since: "2026-03-01T11:00:00.000Z" }
+    const condition = conditionOf({ ...view, blocked }, { interval_seconds: 100, sweep_interval_seconds: 3_600 })
+    assert.strictEqual(
+      detailOf(condition, { account: "default" }, null, "greenhouse:acme-eu").sentence,
+      "Blocked (inactive) since 2026-03-01 11:00:00 UTC: There is no such integration. " +
+        "Did you mean greenhouse:acme-eu? Then remove the integration greenhouse:acme."
+    )
+  })
+})
+
 describe("the sentence of a failing stream", () => {
   const failing = { count: 3, message: "no answer", since: "2026-03-01T11:00:00.000Z" }
 

@@ -21,19 +21,22 @@ const logOf = ({ log_url: url }: { readonly log_url?: string }): string =>
   url === undefined ? "" : ` The API's log of the request: ${url}`
 
 const nextProbe: Readonly<Record<string, string>> = {
-  key: "Rollcall tries again every 5 minutes; check the key of the account.",
-  permission: "Rollcall tries again every 15 minutes; enable the model in the scope configuration of the account.",
+  key: "Rollcall tries again every 5 minutes.",
+  permission: "Rollcall tries again every 15 minutes.",
   unsupported: "Rollcall tries again daily; the integration does not have this model, so there may be nothing to do.",
   not_ready: "The API is still setting the integration up; Rollcall tries again at each poll.",
-  inactive: "Rollcall tries again by itself; check the connection with the provider of the API.",
+  inactive: "Rollcall tries again by itself.",
   unreadable: "Rollcall tries again every 15 minutes; report it to the provider of the API. No change is lost."
 }
 
-const sentenceOf = ({ cause, state, stream, target }: Condition): string => {
+/** `meant`: the similar id of another integration, if the API does not know that of the stream. */
+const sentenceOf = ({ cause, state, stream, target }: Condition, meant: string | null): string => {
   const { blocked, failing, freshness_seconds: freshness, progress } = stream
   if (blocked !== null) {
     return `Blocked (${blocked.reason}) since ${timeOf(blocked.since)}: ${closed(blocked.message)} ${
-      nextProbe[blocked.reason] ?? ""
+      meant === null
+        ? nextProbe[blocked.reason] ?? ""
+        : `Did you mean ${meant}? Then remove the integration ${stream.integration}.`
     }`.trim() + logOf(blocked)
   }
   if (state === "paused") return "Paused by an operator: it is not read until it is resumed."
@@ -90,11 +93,12 @@ const budgetView = (account: string, usage: BudgetUsage | null): StreamDetailVie
 export const detailOf = (
   condition: Condition,
   { account }: Pick<StreamState, "account">,
-  usage: BudgetUsage | null
+  usage: BudgetUsage | null,
+  meant: string | null = null
 ): StreamDetailView => ({
   stream: condition.stream,
   state: condition.state,
-  sentence: [sentenceOf(condition), condition.lateSweep].filter((part) => part !== null).join(" "),
+  sentence: [sentenceOf(condition, meant), condition.lateSweep].filter((part) => part !== null).join(" "),
   target_seconds: condition.target,
   budget: budgetView(account, usage)
 })

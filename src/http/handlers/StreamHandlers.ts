@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import { Commands } from "../../capture/command/Commands.ts"
 import type { StreamCommand } from "../../capture/schedule/StreamCommands.ts"
 import { CurrentModels } from "../../domain/BuiltInModels.ts"
+import { similarName } from "../../domain/ClosestName.ts"
 import { type StreamKey, streamName } from "../../domain/Model.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { BudgetUsage } from "../../source/RequestBudget.ts"
@@ -13,7 +14,7 @@ import type { StreamQuery } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound, SourceUnavailable, toConflict } from "../contract/Problem.ts"
-import { conditionOf, defaultIntervals } from "../matters/StreamConditions.ts"
+import { conditionOf, defaultIntervals, isUnknown } from "../matters/StreamConditions.ts"
 import { toCallProblem, toStoreUnavailable } from "../request/FailureResponses.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
 import { type StreamPage, streamPage } from "../status/StoreOverview.ts"
@@ -130,7 +131,13 @@ const detail = (usageOf: (account: string) => Effect.Effect<BudgetUsage | null, 
             interval_seconds: integration.interval / 1_000,
             sweep_interval_seconds: integration.sweepInterval / 1_000
           }
-          return detailOf(conditionOf(view, intervals), state, yield* usageOf(state.account))
+          const meant = isUnknown(view)
+            ? similarName(
+              params.integration,
+              (yield* store.integrations).flatMap(({ id, state }) => state === "active" ? [id] : [])
+            )
+            : null
+          return detailOf(conditionOf(view, intervals), state, yield* usageOf(state.account), meant)
         }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
         .handle("runs", ({ params }) =>
           Effect.gen(function*() {

@@ -47,6 +47,7 @@
  * 2. All streams with the same reason why they are not read are one matter, across integrations
  */
 import type { PluginIntegration, PluginView } from "../../delivery/admin/PluginAdmin.ts"
+import type { HandlerName } from "../../domain/HandlerCircuit.ts"
 import { formatTime, timeInWords } from "../../domain/Watermark.ts"
 import type { FleetProcess } from "../../store/Processes.ts"
 import type { Outage } from "../../store/Store.ts"
@@ -59,9 +60,7 @@ import type { Condition } from "./StreamConditions.ts"
 type Process = Pick<FleetProcess, "id" | "host" | "pid" | "version" | "state" | "problems" | "seenAt" | "silence">
 
 /** The oldest dead letter of a handler. */
-export interface OldestDeadLetter {
-  readonly plugin: string
-  readonly handler: string
+export interface OldestDeadLetter extends HandlerName {
   readonly integrations: ReadonlyArray<string>
   /** RFC 3339 */
   readonly since: string
@@ -83,6 +82,8 @@ export interface Installation {
   readonly holds: ReadonlyArray<HoldView>
   readonly plugins: PluginList
   readonly deadLetters: ReadonlyArray<OldestDeadLetter>
+  /** The integrations of each handler in which its deliveries are open. */
+  readonly open: ReadonlyArray<HandlerName & { readonly integration: string }>
 }
 
 type StreamCause = "blocked" | "failing" | "starting" | "late" | "late_sweep" | "paused" | "quarantine"
@@ -100,8 +101,17 @@ type PluginCause =
     readonly count: number
     /** Null if it was not read. */
     readonly oldest: OldestDeadLetter | null
+    /** The circuit of the handler is open although no delivery waits for it. */
+    readonly isOpen: boolean
   }
-  | { readonly cause: "circuit"; readonly handler: string; readonly failures: number; readonly until: string }
+  | {
+    readonly cause: "circuit"
+    readonly handler: string
+    readonly failures: number
+    readonly until: string
+    /** Those in which deliveries wait; none if it was not read. */
+    readonly integrations: ReadonlyArray<string>
+  }
   | { readonly cause: "waiting"; readonly handler: string; readonly count: number }
 
 /** `since`: RFC 3339; null if the state does not show it. */
@@ -219,8 +229,11 @@ const outageMatters = (streams: ReadonlyArray<Condition>): ReadonlyArray<Matter>
   const part = unread.filter((one) => Date.parse(stopOf(one) ?? since ?? "") >= earliestStop)
   const [most] = byCause(part).toSorted(([, one], [, other]) => other.length - one.length)
   const cause = most?.[0] ?? ""
-  const count = unread.filter((one) => one.cause === cause).length
-  const message = count === unread.length ? cause : `${cause}; this is the cause of ${count} of these streams`
+  const others = unread.filter((one) => one.cause !== cause)
+  const rest = others.some((one) => part.includes(one)) ? "stopped for other reasons" : "had stopped before"
+  const message = others.length === 0
+    ? cause
+    : `${cause.replace(/\.$/, "")}. This stopped ${unread.length - others.length} streams; ${others.length} ${rest}`
   return [{ cause: "unread", severity: "act", since, unread: unread.length, expected, message }]
 }
 
@@ -239,7 +252,8 @@ const notRunning = ["unconfigured", "blocked", "off", "removed"] as const
 
 const pluginMatters = (
   { configured, handlers, integrations, on, plugin }: PluginView,
-  oldest: ReadonlyArray<OldestDeadLetter>
+  oldest: ReadonlyArray<OldestDeadLetter>,
+  open: Installation["open"]
 ): ReadonlyArray<Matter> => [
   ...!configured || !on
     ? [{ cause: configured ? "plugin_off" : "left_over", severity: "watch", since: null, plugin } as const]
@@ -250,12 +264,14 @@ const pluginMatters = (
     return some.length === 0 ? [] : [{ cause: "not_running", severity, since: null, plugin, state, integrations: some }]
   }),
   ...handlers.flatMap(({ circuit_open: circuit, dead, handler, oldest_at, waiting }): ReadonlyArray<Matter> => {
-    const first = oldest.find((one) => one.plugin === plugin && one.handler === handler) ?? null
+    const is = (one: HandlerName) => one.plugin === plugin && one.handler === handler
+    const first = oldest.find(is) ?? null
     const of = { plugin, handler }
+    const waitingIn = open.filter(is).map(({ integration }) => integration)
     return [
-      ...circuit === null || oldest_at === null
-        ? []
-        : [{ cause: "circuit", severity: "act", since: oldest_at, ...of, ...circuit } as const],
+      ...circuit === null || oldest_at === null ? [] : [
+        { cause: "circuit", severity: "act", since: oldest_at, ...of, ...circuit, integrations: waitingIn } as const
+      ],
       ...dead === 0 ? [] : [
         {
           cause: "dead_letters",
@@ -263,7 +279,8 @@ const pluginMatters = (
           since: first?.since ?? null,
           ...of,
           count: dead,
-          oldest: first
+          oldest: first,
+          isOpen: circuit !== null && oldest_at === null
         } as const
       ],
       ...waiting === 0 || dead > 0 || circuit !== null
@@ -285,6 +302,7 @@ export const mattersOf = ({
   deadLetters = [],
   disk = null,
   holds = [],
+  open = [],
   outage = null,
   plugins: { delivering, items, writes } = noPlugins,
   processes = [],
@@ -307,7 +325,7 @@ export const mattersOf = ({
   ...outageMatters(streams),
   ...unreadMatters(streams, "blocked"),
   ...unreadMatters(streams, "failing"),
-  ...items.flatMap((plugin) => pluginMatters(plugin, deadLetters)),
+  ...items.flatMap((plugin) => pluginMatters(plugin, deadLetters, open)),
   ...watchedMatters(streams)
 ]
 
@@ -325,9 +343,11 @@ export const headlineOf = (matters: ReadonlyArray<Matter>): Headline | null => {
     }
     if (matter.cause === "unread") {
       const { expected, message, unread } = matter
-      const what = unread === expected ? "Nothing has been read" : "Most streams have not been read"
       const when = since === null ? "" : ` since ${timeInWords(since)}`
-      return { title: `${what}${when} (${unread} of ${expected} streams)`, cause: message, since }
+      const title = unread === expected
+        ? `Nothing has been read${when}`
+        : `Most streams have not been read${when} (${unread} of ${expected} streams)`
+      return { title, cause: message, since }
     }
   }
   return null

@@ -92,6 +92,10 @@ export const conditionOf = (stream: StreamView, intervals: Intervals): Condition
   }
 }
 
+/** Whether the API does not know the integration of the stream: its id may be misspelled. */
+export const isUnknown = ({ blocked }: Pick<StreamView, "blocked">): boolean =>
+  blocked?.message.includes("INTEGRATION_NOT_FOUND") === true
+
 /** The condition of a stream of one of these integrations. */
 export const conditionBy = (integrations: ReadonlyArray<IntegrationView>): (stream: StreamView) => Condition => {
   const intervals = new Map(integrations.map((one) => [one.id, one]))

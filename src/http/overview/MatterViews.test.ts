@@ -59,7 +59,7 @@ describe("what needs attention", () => {
     assert.lengthOf(others, 1)
     assert.deepInclude(matter, {
       title: "40 streams blocked",
-      detail: "unknown integration",
+      detail: "unknown integration.",
       since: at(39),
       integrations: ["lever:0", "lever:1", "lever:2", "lever:3", "lever:4"],
       integration_count: 20,
@@ -68,6 +68,18 @@ describe("what needs attention", () => {
       link: "/streams?state=blocked"
     })
     assert.deepInclude(others[0], { title: "1 stream blocked", action: "Open stream", link: "/streams/a%3A1/ats.tag" })
+  })
+
+  it("names the known integration that was probably meant, and leads to the page of the misspelled one", () => {
+    const unknown = "status 404 · PLATFORM.INTEGRATION_NOT_FOUND · There is no such integration"
+    const of = (...streams: ReadonlyArray<Condition>) => viewsOf(mattersOf({ streams }), ["lever:acme", "lever:other"])
+    assert.deepInclude(of(blocked("lever:acm", unknown, 1))[0], {
+      detail: `${unknown}. Did you mean lever:acme instead of lever:acm? Then remove the misspelled integration.`,
+      action: "Open integration",
+      link: "/integrations/lever%3Aacm"
+    })
+    assert.strictEqual(of(blocked("lever:quite-another", unknown, 1))[0]?.detail, `${unknown}.`)
+    assert.strictEqual(of(blocked("lever:acm", "the key is wrong", 1))[0]?.detail, "the key is wrong.")
   })
 
   it("begins with what stops everything, then has what has lasted longest, and ends with what may wait", () => {
@@ -169,6 +181,38 @@ describe("what needs attention", () => {
     ])
   })
 
+  it("names the integrations for which a circuit is open, and says with dead letters that their handler has an open circuit", () => {
+    const handler = {
+      handler: "ats.tag.created",
+      trigger: { kind: "event", of: "ats.tag.created" },
+      position: null,
+      lag_events: 0,
+      running: 0,
+      waiting: 0,
+      due: 4,
+      dead: 0,
+      oldest_at: at(5),
+      circuit_open: { until: at(-1), failures: 12 }
+    } as const
+    const of = (plugin: string, change: object) => ({
+      plugin,
+      configured: true,
+      on: true,
+      integrations: [],
+      handlers: [{ ...handler, ...change }]
+    })
+    const items = [of("badges", {}), of("audience", { due: 0, dead: 13, oldest_at: null })]
+    const open = ["a:1", "a:2"].map((integration) => ({ plugin: "badges", handler: handler.handler, integration }))
+    const found = viewsOf(mattersOf({ plugins: { ...plugins, items }, open }))
+    assert.deepStrictEqual(
+      found.map(({ detail, integrations, title }) => [title, integrations, /circuit of the handler/.test(detail)]),
+      [
+        ["Circuit open: badges (ats.tag.created)", ["a:1", "a:2"], false],
+        ["13 dead letters of audience (ats.tag.created)", [], true]
+      ]
+    )
+  })
+
   it("is a plugin that does not run, an open circuit for which deliveries wait, and writes that an operator has stopped", () => {
     const some: Installation["plugins"] = {
       ...plugins,
@@ -235,7 +279,7 @@ describe("the headline", () => {
     assert.deepStrictEqual(
       of(opened("a:1", 9), failing("b:1", "no answer", 5), neverRead, row("d:1", { paused: true })),
       {
-        title: "Nothing has been read since 2026-03-01 11:55:00 UTC (3 of 3 streams)",
+        title: "Nothing has been read since 2026-03-01 11:55:00 UTC",
         cause: "no answer",
         since: at(5)
       }
@@ -247,7 +291,7 @@ describe("the headline", () => {
       of(failing("a:1", "no answer", 5), failing("b:1", "no answer", 4), blocked("c:1", "key", 90), row("d:1")),
       {
         title: "Most streams have not been read since 2026-03-01 11:56:00 UTC (3 of 4 streams)",
-        cause: "no answer; this is the cause of 2 of these streams",
+        cause: "no answer. This stopped 2 streams; 1 had stopped before",
         since: at(4)
       }
     )
@@ -256,8 +300,8 @@ describe("the headline", () => {
   it("names the cause of the streams that were read last, even if as many, or more, have been blocked for longer", () => {
     const long = ["b:1", "c:1", "d:1"].map((name) => blocked(name, "key", 90))
     assert.deepStrictEqual(of(failing("a:1", "no answer", 5), failing("e:1", "no answer", 7), ...long), {
-      title: "Nothing has been read since 2026-03-01 11:55:00 UTC (5 of 5 streams)",
-      cause: "no answer; this is the cause of 2 of these streams",
+      title: "Nothing has been read since 2026-03-01 11:55:00 UTC",
+      cause: "no answer. This stopped 2 streams; 3 had stopped before",
       since: at(5)
     })
   })

@@ -4,9 +4,10 @@
  * Gotchas
  * - Some reasons and messages come from plugins and from the API. They are masked before they are stored   (I11).
  */
+import { similarName } from "../../domain/ClosestName.ts"
 import type { Matter as MatterView } from "../contract/OverviewApi.ts"
 import type { Matter } from "../matters/Matters.ts"
-import type { Condition } from "../matters/StreamConditions.ts"
+import { type Condition, isUnknown } from "../matters/StreamConditions.ts"
 
 type Scope = Pick<MatterView, "integrations" | "integration_count" | "stream_count">
 /** The page on which something can be done, and the scope if the matter concerns integrations. */
@@ -21,6 +22,9 @@ const count = (number: number, noun: string): string => `${number} ${noun}${numb
 
 /** A message of the API, of a plugin or of a process, as the detail of a matter. */
 const short = (message: string | null | undefined): string => (message ?? "").slice(0, longestDetail)
+
+/** The text as a sentence, so that another one can follow. */
+const closed = (text: string): string => text === "" || /[.!?]$/.test(text) ? text : `${text}.`
 
 /** Several streams and their integrations, as the scope of a matter. */
 const scopeOf = (rows: ReadonlyArray<{ readonly integration: string }>, streams = rows.length): Scope => {
@@ -60,21 +64,43 @@ const quarantineDetail =
   "Rollcall could not store these rows: they have no usable id, are nested too deeply, or are not objects. " +
   "Report them to the provider of the API."
 
-const ofStreams = ({ cause, streams: conditions }: StreamMatter): Shown | null => {
+/** For integrations that the API does not know: the similar ids that it knows, as a sentence. */
+const meantText = (streams: ReadonlyArray<Condition["stream"]>, known: ReadonlyArray<string>): string => {
+  const unknown = scopeOf(streams.filter(isUnknown)).integrations
+  const meant = unknown.flatMap((id) => {
+    const similar = similarName(id, known)
+    return similar === null ? [] : [`${similar} instead of ${id}`]
+  })
+  return meant.length === 0 ? "" : ` Did you mean ${meant.join(", ")}? Then remove the misspelled integration.`
+}
+
+const ofStreams = ({ cause, streams: conditions }: StreamMatter, known: ReadonlyArray<string>): Shown | null => {
   const streams = conditions.map(({ stream }) => stream)
   const [{ cause: why = "", lateSweep = null } = {}] = conditions
   const several = count(streams.length, "stream")
-  const place = (search: string) => ({
-    ...scopeOf(streams),
-    action: streams.length === 1 ? "Open stream" : "Show streams",
-    link: linkOf(streams, search)
-  })
+  const place = (search: string) => {
+    const link = linkOf(streams, search)
+    const action = streams.length === 1
+      ? "Open stream"
+      : link.startsWith("/integrations")
+      ? "Open integration"
+      : "Show streams"
+    return { ...scopeOf(streams), action, link }
+  }
   switch (cause) {
     case "starting":
       return null
     case "blocked":
-    case "failing":
-      return shown(cause, `${cause}/${why}`, `${several} ${cause}`, short(why), place(query({ state: cause })))
+    case "failing": {
+      const detail = `${closed(short(why))}${meantText(streams, known)}`
+      const there = place(query({ state: cause }))
+      const ids = scopeOf(streams).integrations
+      const isWrong = cause === "blocked" && ids.length === 1 && streams.every(isUnknown)
+      return shown(cause, `${cause}/${why}`, `${several} ${cause}`, detail, {
+        ...there,
+        ...isWrong ? { action: "Open integration", link: `/integrations/${encodeURIComponent(ids[0] ?? "")}` } : {}
+      })
+    }
     case "late":
       return shown(
         "late",
@@ -127,7 +153,14 @@ const ofPlugin = (matter: PluginMatter): Shown | null => {
       const title = `${count(matter.count, "dead letter")} of ${plugin} (${handler})`
       const scope = scopeOf((oldest?.integrations ?? []).map((integration) => ({ integration })), 0)
       const there = { ...scope, action: "Review", link: `/dead-letters${query({ plugin, handler })}` }
-      return shown("dead_letters", `dead/${plugin}/${handler}`, title, short(oldest?.message), there)
+      const circuit = matter.isOpen ? " The circuit of the handler is open: its next delivery is a try." : ""
+      return shown(
+        "dead_letters",
+        `dead/${plugin}/${handler}`,
+        title,
+        `${closed(short(oldest?.message))}${circuit}`,
+        there
+      )
     }
     case "circuit": {
       const detail =
@@ -136,7 +169,8 @@ const ofPlugin = (matter: PluginMatter): Shown | null => {
         } in a row, of different records. One delivery is tried from time to time; ` +
         "the others wait and are not lost."
       const { handler } = matter
-      return shown("circuit", `circuit/${plugin}/${handler}`, `Circuit open: ${plugin} (${handler})`, detail, page)
+      const there = { ...scopeOf(matter.integrations.map((integration) => ({ integration })), 0), ...page }
+      return shown("circuit", `circuit/${plugin}/${handler}`, `Circuit open: ${plugin} (${handler})`, detail, there)
     }
   }
 }
@@ -153,11 +187,11 @@ const sizeText = (bytes: number): string =>
   bytes < 1024 ** 3 ? `${Math.round(bytes / 1024 ** 2)} MiB` : `${(bytes / 1024 ** 3).toFixed(1)} GiB`
 
 /** Null if the console does not show the matter. */
-const shownOf = (matter: Matter): Shown | null => {
+const shownOf = (matter: Matter, known: ReadonlyArray<string>): Shown | null => {
   const processes = { action: "Show processes", link: "/processes" }
   const plugins = { action: "Show plugins", link: "/plugins" }
   if ("plugin" in matter) return ofPlugin(matter)
-  if ("streams" in matter) return ofStreams(matter)
+  if ("streams" in matter) return ofStreams(matter, known)
   switch (matter.cause) {
     // it is the headline, and its causes are matters too
     case "unread":
@@ -244,10 +278,11 @@ const withoutRepeated = (matters: ReadonlyArray<Matter>): ReadonlyArray<Matter> 
   )
 }
 
-export const viewsOf = (matters: ReadonlyArray<Matter>): ReadonlyArray<MatterView> =>
+/** `known`: the integrations that the API knows. */
+export const viewsOf = (matters: ReadonlyArray<Matter>, known: ReadonlyArray<string> = []): ReadonlyArray<MatterView> =>
   withoutRepeated(matters).toSorted((one, other) =>
     rankOf(one) - rankOf(other) || byImpact(one, other) || byTime(one, other)
   ).flatMap((matter) => {
-    const found = shownOf(matter)
+    const found = shownOf(matter, known)
     return found === null ? [] : [{ ...found, severity: matter.severity, since: matter.since }]
   })

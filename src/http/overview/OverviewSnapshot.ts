@@ -5,13 +5,14 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { formatTime } from "../../domain/Watermark.ts"
+import type { DeadLetter } from "../../store/DeadLetters.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import type { HistorySample } from "../../store/Operators.ts"
 import type { FleetProcess } from "../../store/Processes.ts"
 import { Store } from "../../store/Store.ts"
 import type { OverviewView, StreamRow } from "../contract/OverviewApi.ts"
 import type { PluginList } from "../contract/PluginApi.ts"
-import { headlineOf, mattersOf, type OldestDeadLetter } from "../matters/Matters.ts"
+import { headlineOf, type Installation, mattersOf, type OldestDeadLetter } from "../matters/Matters.ts"
 import { conditionBy } from "../matters/StreamConditions.ts"
 import { diskSpaceOf } from "../status/DiskSpace.ts"
 import type { StoreOverview } from "../status/StoreOverview.ts"
@@ -52,16 +53,27 @@ export interface Read {
   readonly at: number
 }
 
-/** The oldest dead letter of each handler that has some: it shows since when and why. */
-const oldestDeadLetters = Effect.fnUntraced(function*({ items }: PluginList) {
+/** The message of an unknown outcome says that already. */
+const causeText = ({ message, reason, refusal }: DeadLetter["failure"]): string =>
+  refusal === "OutcomeUnknown" ? message : `${refusal ?? reason}: ${message}`
+
+const noDeliveries: Pick<Installation, "deadLetters" | "open"> = { deadLetters: [], open: [] }
+
+/**
+ * The oldest dead letter of each handler that has some: it shows since when and why. The integrations in which deliveries are open, if a
+ * circuit is open or a dead letter exists.
+ */
+const deliveriesOf = Effect.fnUntraced(function*({ items }: PluginList) {
   const { backlog, deadLetters } = yield* Deliveries
   const handlers = items.flatMap(({ handlers, plugin }) =>
-    handlers.filter(({ dead }) => dead > 0).map(({ handler }) => ({ plugin, handler }))
+    handlers.flatMap(({ circuit_open, dead, handler }) =>
+      dead > 0 || circuit_open !== null ? [{ plugin, handler, dead }] : []
+    )
   )
-  if (handlers.length === 0) return []
+  if (handlers.length === 0) return noDeliveries
   const open = yield* backlog
   const found: Array<OldestDeadLetter> = []
-  for (const { handler, plugin } of handlers) {
+  for (const { handler, plugin } of handlers.filter(({ dead }) => dead > 0)) {
     const [oldest] = yield* deadLetters({ plugin, handler, limit: 1 })
     if (oldest === undefined) continue
     found.push({
@@ -70,10 +82,10 @@ const oldestDeadLetters = Effect.fnUntraced(function*({ items }: PluginList) {
       integrations: open.filter((one) => one.plugin === plugin && one.handler === handler && one.dead > 0)
         .map(({ integration }) => integration),
       since: formatTime(oldest.failure.at),
-      message: `${oldest.failure.refusal ?? oldest.failure.reason}: ${oldest.failure.message}`
+      message: causeText(oldest.failure)
     })
   }
-  return found
+  return { deadLetters: found, open: open.filter(({ oldest }) => oldest !== null) }
 })
 
 const dispatchedOf = ({ items }: PluginList, newest: number): number | null => {
@@ -113,6 +125,9 @@ const countsOf = (rows: ReadonlyArray<StreamRow>): OverviewView["streams"] => {
     late: of("late")
   }
 }
+
+const openCircuitsOf = ({ items }: PluginList): number =>
+  items.flatMap(({ handlers }) => handlers).filter(({ circuit_open }) => circuit_open !== null).length
 
 const deadOf = ({ items }: PluginList): number =>
   items.flatMap(({ handlers }) => handlers).reduce((sum, { dead }) => sum + dead, 0)
@@ -167,7 +182,7 @@ export const make = ({ folder, publishes }: Options) => {
       const conditions = streams.map(conditionBy(integrations))
       const rows = conditions.map(rowOf)
       const oldestAt = publishes ? log.unpublishedSince : null
-      const deadLetters = yield* Effect.orElseSucceed(oldestDeadLetters(plugins), () => [])
+      const deliveries = yield* Effect.orElseSucceed(deliveriesOf(plugins), () => noDeliveries)
       const relay = publishes ? { waiting: log.newestPosition - log.published, oldestAt, now } : null
       const disk = yield* diskSpaceOf(folder)
       const current = {
@@ -176,8 +191,9 @@ export const make = ({ folder, publishes }: Options) => {
         published: log.published,
         dispatched: dispatchedOf(plugins, log.newestPosition)
       }
-      const all = mattersOf({ outage, streams: conditions, holds, plugins, deadLetters, processes, relay, disk })
-      const matters = viewsOf(all)
+      const all = mattersOf({ outage, streams: conditions, holds, plugins, ...deliveries, processes, relay, disk })
+      const known = integrations.filter(({ blocked, streams }) => blocked < streams).map(({ id }) => id)
+      const matters = viewsOf(all, known)
       const view: OverviewView = {
         as_of: formatTime(at),
         outage: headlineOf(all),
@@ -195,6 +211,7 @@ export const make = ({ folder, publishes }: Options) => {
         }),
         streams: countsOf(rows),
         open_holds: holds.length,
+        open_circuits: openCircuitsOf(plugins),
         dead_letters: deadOf(plugins),
         integrations: integrations.filter(({ state }) => state === "active").length,
         records: rows.reduce((sum, { records_live }) => sum + records_live, 0),

@@ -7,6 +7,7 @@ import { plural } from "../Format.ts"
 import { At, Badge, Fact, Facts, Failure, Scroll, Section, Title } from "../parts/Basics.tsx"
 import { Message } from "../parts/Message.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
+import { Steps } from "../parts/Steps.tsx"
 import { deletions, masked, Value } from "../parts/Values.tsx"
 import { queryOf, streamPath } from "../Router.ts"
 import { ChangeTable, eventPath, kindTones } from "./Events.tsx"
@@ -116,15 +117,7 @@ const DeliveryStep = ({ delivery }: { readonly delivery: Delivery }) => (
         Next attempt at <At at={delivery.due_at} />
       </p>
     )}
-    <ul>
-      {delivery.steps.map(({ begun_at, done, step, write }) => (
-        <li key={step}>
-          {write === null ? "Step" : "Write"} <code>{write ?? step}</code>{" "}
-          <Badge tone={done ? "good" : "warn"}>{done ? "done" : "outcome unknown"}</Badge>, begun at{" "}
-          <At at={begun_at} />
-        </li>
-      ))}
-    </ul>
+    <Steps steps={delivery.steps} />
     {delivery.echoes.length === 0 ? null : (
       <>
         <p>The changes that came back:</p>

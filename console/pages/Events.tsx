@@ -145,7 +145,7 @@ export const EventsPage = () => {
           has published. <a href="/events">All events</a>
         </p>
       )}
-      <Filters>
+      <Filters isTyped>
         <TextFilter name="id" label="Id of a record" />
         <TextFilter name="remote_id" label="Its id at the vendor" />
         <TextFilter name="integration" label="Integration" />

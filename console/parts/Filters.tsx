@@ -3,13 +3,18 @@ import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { parameter, setParameters } from "../Router.ts"
 
-export const Filters = ({ children }: { readonly children: ComponentChildren }) => (
+/** `isTyped`: with filters that apply when they are complete. Leaving the field for the button applies them as Enter does. */
+export const Filters = ({ children, isTyped = false }: {
+  readonly children: ComponentChildren
+  readonly isTyped?: boolean
+}) => (
   <form
     class="filters"
     role="search"
     onSubmit={(event) => event.preventDefault()}
   >
     {children}
+    {isTyped ? <button type="submit">Apply</button> : null}
   </form>
 )
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { causeOf, splitLog } from "./FailureCause.ts"
+import { causeOf, isTemporary, remedies, remedyOf, splitLog } from "./FailureCause.ts"
 
 describe("the cause of a failure", () => {
   it.each([
@@ -10,6 +10,13 @@ describe("the cause of a failure", () => {
     ["addApplication: status 404 after 3 attempts", "addApplication: status 404 after 3 attempts"]
   ])("of %j is %j", (message, cause) => {
     assert.strictEqual(causeOf(message), cause)
+  })
+
+  it("is temporary only if sending again is its whole remedy", () => {
+    const temporary = Object.keys(remedies).filter((reason) => isTemporary(reason, null))
+    assert.deepStrictEqual(temporary, ["Transient", "TimedOut", "RateLimited"])
+    assert.isFalse(isTemporary("Transient", "OutcomeUnknown"))
+    assert.strictEqual(remedyOf("Permanent", "OutcomeUnknown"), remedies["OutcomeUnknown"])
   })
 
   it("has no link that is not https", () => {

@@ -55,6 +55,7 @@ describe("a plan for many dead letters", () => {
       ])
       const defects = yield* DeadLetters.plan({ reason: "Defect" })
       assert.strictEqual(defects.count, letters / 3)
+      assert.deepStrictEqual([whole.unknown, whole.unknownIds], [0, []])
       assert.strictEqual(yield* DeadLetters.discard({ reason: "Defect" }, defects.hash), letters / 3)
       const rest = yield* DeadLetters.plan({})
       assert.deepStrictEqual([rest.count, rest.hash === whole.hash], [2 * letters / 3, false])

@@ -28,8 +28,7 @@ export interface Filter extends Omit<DeadLetterQuery, "after" | "limit"> {
 }
 
 /** How many dead letters one handler has for one reason. */
-export interface Share extends HandlerName {
-  readonly reason: Failure["reason"]
+export interface Share extends HandlerName, Pick<Failure, "reason" | "refusal"> {
   readonly count: number
 }
 
@@ -41,6 +40,8 @@ export interface Plan {
   readonly parked: number
   /** How many of them have a write or step of unknown outcome. If they are redriven unresolved, most become dead letters again. */
   readonly unknown: number
+  /** Some of these. */
+  readonly unknownIds: ReadonlyArray<number>
   readonly shares: ReadonlyArray<Share>
 }
 
@@ -86,20 +87,31 @@ const lettersOf = Effect.fnUntraced(function*({ ids, ...filter }: Filter) {
   }
 })
 
-const planOf = (letters: ReadonlyArray<DeadLetter>): Plan => ({
-  hash: createHash("sha256")
-    .update(letters.map(({ failure, id }) => `${id} ${failure.at}`).join("\n"))
-    .digest("hex")
-    .slice(0, 16),
-  count: letters.length,
-  parked: letters.reduce((sum, { parked }) => sum + parked, 0),
-  unknown: letters.filter(({ failure }) => failure.refusal === "OutcomeUnknown").length,
-  shares: [...Map.groupBy(letters, ({ failure, handler, plugin }) => `${plugin} ${handler} ${failure.reason}`).values()]
-    .map((group) => {
-      const { failure: { reason }, handler, plugin } = group[0]!
-      return { plugin, handler, reason, count: group.length }
-    })
-})
+const mostUnknownIds = 10
+
+const planOf = (letters: ReadonlyArray<DeadLetter>): Plan => {
+  const unknown = letters.filter(({ failure }) => failure.refusal === "OutcomeUnknown")
+  return {
+    hash: createHash("sha256")
+      .update(letters.map(({ failure, id }) => `${id} ${failure.at}`).join("\n"))
+      .digest("hex")
+      .slice(0, 16),
+    count: letters.length,
+    parked: letters.reduce((sum, { parked }) => sum + parked, 0),
+    unknown: unknown.length,
+    unknownIds: unknown.slice(0, mostUnknownIds).map(({ id }) => id),
+    shares: [
+      ...Map.groupBy(
+        letters,
+        ({ failure: { reason, refusal }, handler, plugin }) => `${plugin} ${handler} ${reason} ${refusal}`
+      ).values()
+    ]
+      .map((group) => {
+        const { failure: { reason, refusal }, handler, plugin } = group[0]!
+        return { plugin, handler, reason, refusal, count: group.length }
+      })
+  }
+}
 
 /** Counts the dead letters that match a filter. */
 export const plan = Effect.fn("DeadLetters.plan")(function*(

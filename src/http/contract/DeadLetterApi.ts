@@ -49,10 +49,12 @@ export const PlanView = Schema.Struct({
       "Number of dead letters with a write or step of unknown outcome: resolve them with `POST …/resolve`, or " +
       "they fail again"
   }),
+  unknown_ids: Schema.Array(Schema.Int).annotate({ description: "The ids of the first ten of these" }),
   shares: Schema.Array(Schema.Struct({
     plugin: Schema.String,
     handler: Schema.String,
     reason: failureFields.reason,
+    refusal: failureFields.refusal,
     count: Schema.Int
   })),
   circuits: Schema.Array(Schema.Struct({ plugin: Schema.String, handler: Schema.String, until: Schema.String }))
@@ -66,7 +68,8 @@ export const PlanView = Schema.Struct({
     count: 12,
     parked: 4,
     unknown: 0,
-    shares: [{ plugin: "webhook", handler: "ats.application.hired", reason: "Transient", count: 12 }],
+    unknown_ids: [],
+    shares: [{ plugin: "webhook", handler: "ats.application.hired", reason: "Transient", refusal: null, count: 12 }],
     circuits: []
   }]
 })

@@ -19,6 +19,7 @@ import { NotFound, ResolutionMalformed, toConflict, toNotFound } from "../contra
 import { pageOf } from "../contract/Schemas.ts"
 import { toStoreUnavailable } from "../request/FailureResponses.ts"
 import { pluginList } from "../status/OverviewCache.ts"
+import { streamPage } from "../status/StoreOverview.ts"
 
 const defaultLimit = 100
 const mostCauses = 100
@@ -46,8 +47,16 @@ const groupView = ({ failure, newestAt, oldestAt, ...cause }: DeadLetterCause): 
   newest_at: formatTime(newestAt)
 })
 
+/** Whether Rollcall reads the model that would show the write, in the integration to which it was sent. */
+const isShownByStream = Effect.fnUntraced(function*({ target, write }: UnresolvedStep) {
+  const model = write === null ? undefined : writes[write].visibleIn?.model
+  if (target === null || model === undefined) return false
+  const { items } = yield* streamPage({ integrations: [target.integration], models: [model], limit: 1 })
+  return items.length > 0
+})
+
 /** Describes where an operator can find out whether the write or step happened. */
-const describeWhereToLook = ({ shownBy, target, write }: UnresolvedStep): string => {
+const describeWhereToLook = ({ shownBy, target, write }: UnresolvedStep, isRead: boolean): string => {
   const where = target === null ? "the other system" : `the system that ${target.integration} connects`
   if (write === null) {
     return `Only the code of the handler shows what this step does: read it, or ask the author of the plugin.`
@@ -58,10 +67,12 @@ const describeWhereToLook = ({ shownBy, target, write }: UnresolvedStep): string
     ? `a record of ${visibleIn.model}`
     : `${visibleIn.path} of a record of ${visibleIn.model}`
   if (shownBy !== null) return `Rollcall has seen it in ${shownBy.model}/${shownBy.id}: check whether it is this write.`
-  return `It would appear as ${model}. Rollcall has not seen it there, which proves nothing: look in ${where}.`
+  return isRead
+    ? `It would appear as ${model}. Rollcall has not seen it there, but it may have happened: look in ${where}.`
+    : `It would appear as ${model}, which Rollcall does not read there: look in ${where}.`
 }
 
-const outcomeOf = (letter: number, step: UnresolvedStep): OutcomeView => {
+const outcomeOf = (letter: number, step: UnresolvedStep, isRead: boolean): OutcomeView => {
   const { begunAt, delivery, name, shownBy, state, target, write } = step
   const command = `rollcall deadletters resolve ${letter} --outcome ${name}`
   // the record in which the write was seen is the created record only if the write creates one; otherwise it was only changed
@@ -79,7 +90,7 @@ const outcomeOf = (letter: number, step: UnresolvedStep): OutcomeView => {
     delivery,
     visible_in: write === null ? null : writes[write].visibleIn?.model ?? null,
     seen: shownBy && { model: shownBy.model, record: shownBy.id, at: formatTime(shownBy.at) },
-    where_to_look: describeWhereToLook(step),
+    where_to_look: describeWhereToLook(step, isRead),
     commands: {
       happened: `${command} --happened${UnknownOutcomes.returnsId(write) ? ` --id ${id}` : ""}`,
       did_not_happen: `${command} --did-not-happen`
@@ -126,16 +137,19 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
             requests: requests.map((request) => ({ ...request, at: formatTime(request.at) }))
           })),
           journal: found.journal.map(({ begunAt, ...step }) => ({ ...step, begun_at: formatTime(begunAt) })),
-          outcomes: outcomes.map((step) =>
-            outcomeOf(id, step)
+          outcomes: yield* Effect.forEach(
+            outcomes,
+            (step) =>
+              Effect.map(isShownByStream(step), (isRead) => outcomeOf(id, step, isRead))
           )
         }
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("plan", ({ payload }) =>
       DeadLetters.plan(payload).pipe(
-        Effect.flatMap(({ hash, ...plan }) =>
+        Effect.flatMap(({ hash, unknownIds, ...plan }) =>
           Effect.zipWith(pluginList, Clock.currentTimeMillis, ({ items }, now) => ({
             plan: hash,
+            unknown_ids: unknownIds,
             ...plan,
             circuits: openCircuitsOf(plan.shares, items, now)
           }))

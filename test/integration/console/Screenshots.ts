@@ -233,7 +233,7 @@ try {
 
     await ask("/v1/integrations", { id: misspelled, models: ["ats.tag", "ats.application"] })
     for (const id of tags.slice(10, 12)) {
-      await sandbox.mutate({ op: "update", integration, model: "ats.tag", id, fields: { name: `new ${id}` } })
+      await sandbox.mutate({ op: "update", integration, model: "ats.tag", id, fields: { name: "Renamed" } })
     }
     const all = await sandbox.truth("hris.staffing_entity")
     for (const [index, { id }] of (all as ReadonlyArray<{ id: string }>).slice(0, losing).entries()) {
@@ -281,7 +281,7 @@ try {
       { name: "plugin-replay", path: "/plugins/audience", act: press("Replay events") },
       { name: "dead-letter", path: `/dead-letters/${letter["id"]}` },
       { name: "dead-letter-unknown", path: `/dead-letters/${unknown["id"]}` },
-      { name: "dead-letters-redrive", path: "/dead-letters", act: press("Send all again") }
+      { name: "dead-letters-redrive", path: "/dead-letters", act: press(/^Send all/) }
     ]
     await shoot(browser, url, "trouble", trouble)
 

@@ -68,7 +68,15 @@ describe("POST /v1/deadletters/{id}/resolve", () => {
         visible_in: "ats.application",
         seen: null
       })
-      assert.include(shown.where_to_look, "a record of ats.application")
+      assert.include(shown.where_to_look, "a record of ats.application, which Rollcall does not read there")
+      yield* stream({ phase: "live" }, { integration: "greenhouse:acme", model: "ats.application" })
+      const [read] = (yield* ask(`/v1/deadletters/${id}`)).body.outcomes
+      assert.include(read.where_to_look, "Rollcall has not seen it there")
+      const { body: plan } = yield* post("/v1/deadletters/plan", {})
+      assert.deepInclude(plan, { unknown: 1, unknown_ids: [id] })
+      assert.deepStrictEqual(plan.shares.map((share: { readonly refusal: unknown }) => share.refusal), [
+        "OutcomeUnknown"
+      ])
       assert.notInclude(text, "s3cret")
       const resolve = (payload: Record<string, unknown>, letter = id) =>
         Effect.map(post(`/v1/deadletters/${letter}/resolve`, payload), ({ body, status }) => [

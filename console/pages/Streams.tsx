@@ -23,6 +23,12 @@ export const tones: Readonly<Record<StreamRow["state"], Tone>> = {
 const State = ({ row }: { readonly row: StreamRow }) => (
   <>
     <Badge tone={tones[row.state]}>{row.state}</Badge>
+    {row.held === 0 ? null : (
+      <>
+        {" "}
+        <Badge tone="warn">{number(row.held)} held</Badge>
+      </>
+    )}
     {row.since === null ? null : (
       <>
         {" "}for <Since at={row.since} />

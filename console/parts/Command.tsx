@@ -27,6 +27,8 @@ export interface CommandProps {
   /** The text of the button that confirms. */
   readonly confirm: string
   readonly tone?: "danger" | "main"
+  /** The effect of the command in a sentence, when the pointer rests on the button. */
+  readonly hint?: string
   /** The dialog cannot be confirmed yet. */
   readonly isBlocked?: boolean
   /** Runs when the dialog opens. */
@@ -155,7 +157,7 @@ export const Immediate = ({ after, label, run }: Pick<CommandProps, "after" | "l
 export const Command = (props: CommandProps) => {
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
-  const { after, direct = async () => null, label, onOpen, subject, tone } = props
+  const { after, direct = async () => null, hint = "", label, onOpen, subject, tone } = props
   const { execute, isRunning } = useClick(direct, after)
   const open = async (): Promise<void> => {
     if (await execute()) return
@@ -173,7 +175,7 @@ export const Command = (props: CommandProps) => {
         type="button"
         class={tone ?? ""}
         disabled={!mayOperate}
-        title={mayOperate ? "" : readOnly}
+        title={mayOperate ? hint : readOnly}
         aria-disabled={isRunning}
         onClick={() => void open()}
       >

@@ -121,6 +121,7 @@ const StreamRow = Schema.Struct({
   }),
   records_live: Schema.Int,
   pending: Schema.Int,
+  held: Schema.Int.annotate({ description: "Those of the pending changes that wait in a hold" }),
   quarantined: Schema.Int
 }).annotate({ identifier: "StreamRow" })
 export type StreamRow = typeof StreamRow.Type

@@ -12,6 +12,13 @@ const sentenceOf = (change: Partial<StreamView>): string => {
 }
 
 describe("the sentence of a stream", () => {
+  it("counts the changes that are held back, although the stream is read in time", () => {
+    assert.strictEqual(
+      sentenceOf({ freshness_seconds: 2, pending: { held: 340, absent: 1 } }),
+      "Read in time: it was last read completely 2 s ago, and its target is 5 min. 340 changes are held back and not published."
+    )
+  })
+
   it("names the integration that was probably meant, and what to do with the misspelled one", () => {
     const blocked = { reason: "inactive", message: "There is no such integration", since: "2026-03-01T11:00:00.000Z" }
     const condition = conditionOf({ ...view, blocked }, { interval_seconds: 100, sweep_interval_seconds: 3_600 })

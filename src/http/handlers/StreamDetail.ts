@@ -6,6 +6,7 @@ import { formatTime, timeInWords } from "../../domain/Watermark.ts"
 import type { BudgetUsage } from "../../source/RequestBudget.ts"
 import type { EndedRun, IdlePolls, Run } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
+import type { StreamView } from "../contract/StreamApi.ts"
 import type { IdlePollsView, RunView, StreamDetailView, StreamRuns } from "../contract/StreamDetailApi.ts"
 import type { Condition } from "../matters/StreamConditions.ts"
 
@@ -53,16 +54,21 @@ const sentenceOf = ({ cause, state, stream, target }: Condition, meant: string |
   }
   if (freshness === null) return "It is read without errors."
   return state === "late"
-    ? `Late: it is ${asText(freshness)} behind, and its target is ${asText(target)}. It is read without errors.`
-    : `Up to date: it is ${asText(freshness)} behind, within its target of ${asText(target)}.`
+    ? `Late: it was last read completely ${asText(freshness)} ago, and its target is ${
+      asText(target)
+    }. It is read without errors.`
+    : `Read in time: it was last read completely ${asText(freshness)} ago, and its target is ${asText(target)}.`
+}
+
+const heldText = ({ pending }: StreamView): string | null => {
+  const held = pending["held"] ?? 0
+  return held === 0 ? null : `${count(held, "change is", "changes are")} held back and not published.`
 }
 
 const requestsOf = ({ limit, processes, taken, wanted }: BudgetUsage): string => {
   if (processes === null) {
     const waiting = wanted - taken
-    return `${count(taken, "request")} in flight of at most ${limit}, and ${
-      waiting === 0 ? "none waits" : `${waiting} wait`
-    }.`
+    return `${taken} of ${limit} requests in use${waiting === 0 ? "" : `, and ${waiting} wait`}.`
   }
   return processes === 0
     ? `No process of the fleet sends requests now; together they may have ${limit} in flight.`
@@ -98,7 +104,9 @@ export const detailOf = (
 ): StreamDetailView => ({
   stream: condition.stream,
   state: condition.state,
-  sentence: [sentenceOf(condition, meant), condition.lateSweep].filter((part) => part !== null).join(" "),
+  sentence: [sentenceOf(condition, meant), heldText(condition.stream), condition.lateSweep].filter((part) =>
+    part !== null
+  ).join(" "),
   target_seconds: condition.target,
   budget: budgetView(account, usage)
 })

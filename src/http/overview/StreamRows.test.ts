@@ -23,6 +23,12 @@ describe("a list of streams", () => {
     assert.deepStrictEqual(names(select(rows, {}).items), ["e", "a", "b", "c", "d"])
   })
 
+  it("counts the held changes of a stream among its pending ones", () => {
+    const stream = streamView("greenhouse:acme", "ats.tag", { pending: { held: 8, absent: 1 } })
+    const { held, pending } = rowOf(conditionOf(stream, defaultIntervals))
+    assert.deepStrictEqual([held, pending], [8, 9])
+  })
+
   it("has each matching row on exactly one page", () => {
     const rows = Array.from({ length: 25 }, (_, index) => row(`s${index}`, { records_live: index % 3 }))
     const found: Array<string> = []

@@ -18,6 +18,7 @@ export const rowOf = (
   late_sweep: lateSweep,
   records_live: stream.records_live,
   pending: Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0),
+  held: stream.pending["held"] ?? 0,
   quarantined: stream.quarantined
 })
 

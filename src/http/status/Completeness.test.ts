@@ -26,9 +26,19 @@ describe("why complete_to is behind", () => {
   it("is the overlap of the polls, and nothing before the backfill is complete", () => {
     assert.strictEqual(
       completenessText(live),
-      "moves with each complete poll, and stays 5 min behind, because polls read back that far for changes that the API shows late"
+      "is 5 min before the last complete poll, because the API may show a change that late"
     )
     assert.isNull(completenessText({ ...live, phase: "backfilling" }))
+  })
+
+  it("is that the stream is not read", () => {
+    const failure = { message: "no answer", since: noon, code: null }
+    const unread = [{ paused: true }, { failing: { ...failure, count: 1 } }, {
+      blocked: { ...failure, reason: "key" }
+    }] as const
+    for (const change of unread) {
+      assert.strictEqual(completenessText({ ...live, ...change }), "does not move while the stream is not read")
+    }
   })
 
   it("is a change that the API showed very late: then complete_to moves after a time that the text names (W15)", () => {

@@ -75,7 +75,7 @@ describe("the overview", () => {
     assert.include((yield* budget).text, "This process does not know the account")
     for (
       const [processes, taken, text] of [
-        [null, 2, "2 requests in flight of at most 8, and 3 wait."],
+        [null, 2, "2 of 8 requests in use, and 3 wait."],
         [1, 1, "1 process of the fleet has 1 slot of 8 for requests, and could use 5."],
         [3, 7, "3 processes of the fleet have 7 slots of 8 for requests, and could use 5."],
         [0, 0, "No process of the fleet sends requests now; together they may have 8 in flight."]
@@ -137,7 +137,7 @@ describe("the overview", () => {
       assert.lengthOf(matters, 1)
       assert.deepInclude(matters[0], {
         kind: "blocked",
-        detail: "reconnect it",
+        detail: "reconnect it.",
         since: "1970-01-01T00:00:00.000Z",
         integrations: ["lever:acme"],
         stream_count: 3,

@@ -222,6 +222,7 @@ export const rollcall: Contender = {
       keyed: null,
       plugins: [],
       forgets: false,
+      listsCandidates: () => setting.candidateList !== null,
       simulatedSink: new SimulatedSink(),
       simulatedPlacement: null,
       setting,

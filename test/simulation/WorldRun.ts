@@ -141,6 +141,7 @@ export class WorldRun {
       simulatedSink: sink,
       simulatedPlacement: placement,
       setting,
+      listsCandidates: () => setting.candidateList !== null && time.now >= start + setting.candidateList,
       observer: {
         pageServed: (process, delivery) => {
           if (this.#onTrace !== undefined) this.trace(describePage(process, delivery))

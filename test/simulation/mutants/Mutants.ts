@@ -36,6 +36,8 @@ const noticedIn: Readonly<Record<string, number>> = {
   "checked-before-its-turn": 38,
   "list-references": 31,
   "list-polled": 20,
+  "list-beside-derivation": 8,
+  "list-without-backfill": 8,
   "no-refresh": 31,
   "candidate-dies-early": 51,
   "forgotten-results": 263,
@@ -331,6 +333,14 @@ export const mutants: ReadonlyArray<Mutant> = [
   mutant("list-polled", "a defined list whose `updated_after` cannot be trusted is never polled", [
     "    ...sweepOnly ? { sweepOnly } : {},\n",
     ""
+  ]),
+  mutant("list-beside-derivation", "a list of candidates replaces their derivation", [
+    "  const entries = [...byName.values()]\n",
+    "  const entries = all\n"
+  ]),
+  mutant("list-without-backfill", "a list that replaces a derivation begins with a backfill", [
+    "      const restarts = isRead(state) ? wasDerived(state) : state.watermark !== null\n",
+    "      const restarts = false\n"
   ]),
   mutant("no-refresh", "a record that repeats content is re-read when that content changes elsewhere", [
     'if (stale === "everything") return "sweep"',

@@ -35,6 +35,7 @@ import {
   isConcluded
 } from "./CommitRules.ts"
 import { CompletenessClaims } from "./CompletenessClaims.ts"
+import { contentOf } from "./Content.ts"
 import { Echoes } from "./Echoes.ts"
 import { checkEvent } from "./EventRules.ts"
 import { FleetRules } from "./FleetRules.ts"
@@ -85,6 +86,8 @@ export class Oracle {
   readonly #streams: ReadonlyMap<string, ObservedStream>
   /** By integration. */
   #candidates = new Map<string, Candidates>()
+  /** Integrations whose candidates are a list now. */
+  readonly #listed = new Set<string>()
   readonly #forgettings = new Forgettings()
   readonly #runs: Runs
   readonly #claims: CompletenessClaims
@@ -215,8 +218,10 @@ export class Oracle {
 
   committed(process: RunningProcess, written: CommittedTransaction): void {
     const { integration, model } = written.key
-    const stream = this.#streams.get(`${integration}/${model === candidateModel ? "ats.application" : model}`)
+    const stream = this.#streams.get(`${integration}/${model}`) ??
+      (model === candidateModel ? this.#streams.get(`${integration}/ats.application`) : undefined)
     if (stream === undefined) return
+    if (model === candidateModel && process.listsCandidates) this.#listCandidates(stream)
     const report = this.#reportAt(nameOf(stream.table))
     if (!written.owned) {
       report("I10", `a fenced owner committed (epoch ${written.owner.epoch})`)
@@ -226,7 +231,7 @@ export class Oracle {
     if (written.log.some(({ event }) => event.reason === "forgotten")) {
       return checkRemoval(stream, this.#candidatesOf(stream), this.#publishing, written, this.#time.now, report)
     }
-    if (model === candidateModel) return
+    if (model === candidateModel && !process.listsCandidates) return
     for (const hold of written.holds) stream.holds.set(hold.id, hold)
     const released = written.holds.filter(({ state }) => state === "approving" || state === "approved")
     if (released.length > 0) {
@@ -324,8 +329,22 @@ export class Oracle {
       this.#runs.checkPollWindows(stream, report)
       stream.history.conclude(history(stream.table), report)
       checkFold(stream, pending, report)
-      const derives = this.#setting.candidates && stream.table.model === "ats.application"
+      const derives = this.#setting.candidates && this.#setting.candidateList === null &&
+        stream.table.model === "ats.application"
       if (derives) this.#candidatesOf(stream).conclude(stream, report)
+    }
+  }
+
+  /** The history of candidates that were derived goes on in their list. */
+  #listCandidates({ records, table: { byId, integration } }: ObservedStream): void {
+    if (this.#listed.has(integration)) return
+    this.#listed.add(integration)
+    for (const [id, published] of this.#candidates.get(integration)?.published ?? []) {
+      const { after } = published
+      const state = after === null
+        ? -1
+        : byId.get(id)?.history.findIndex(({ record }) => contentOf(record) === contentOf(after)) ?? -1
+      records.set(id, { ...published, state, createdEmpty: false })
     }
   }
 
@@ -345,7 +364,8 @@ export class Oracle {
     const erased = new Set<string>()
     for (const { event, model } of log) {
       this.#publishing.appended(event, stream.table.integration, model, report)
-      if (model === candidateModel) {
+      if (model === candidateModel && model !== stream.table.model) {
+        if (this.#listed.has(stream.table.integration)) report("N5", `candidate ${event.id} is derived beside its list`)
         this.#candidatesOf(stream).checkEvent(stream, event, erased, report)
         continue
       }

@@ -262,6 +262,8 @@ export interface WorldSettings {
   readonly streams: ReadonlyArray<{ readonly integration: string; readonly model: SimulatedModel }>
   /** Candidates are derived from applications. */
   readonly candidates: boolean
+  /** From this time on the processes that start read candidates as a list, in ms since the start; null if none does. */
+  readonly candidateList: number | null
   /** The defined list is only swept, because its `updated_after` returns only a part of the changes. */
   readonly sweepOnly: boolean
   /** Initial records of each stream. */

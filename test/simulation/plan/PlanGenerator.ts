@@ -65,6 +65,7 @@ const settingOf = (seed: number, random: SeededRandom, clock: Clock): WorldSetti
   return {
     streams,
     candidates: random.boolean(0.5),
+    candidateList: null,
     sweepOnly: false,
     records: random.int(3, 14),
     interval,

@@ -24,11 +24,30 @@ export const replacing: ReadonlySet<TroubleKind> = new Set(["storeRestored", "st
 
 /** The plan as one of several kinds of worlds. Some kinds depend on those that were chosen before. */
 export const varied = (plan: Plan): Plan => {
-  const ordered = withDefinedList({ ...plan, setting: withOrder(plan.seed, plan.setting) })
+  const ordered = withCandidateList(withDefinedList({ ...plan, setting: withOrder(plan.seed, plan.setting) }))
   const whole = withKeys(
     withOutage(withRequestSlots(withFleet(withForgetting(withPlugins(withBrokenBackfill(ordered))))))
   )
   return withRefusedWrites(withSlowPages(withGatewayPages(withSlowStore(whole))))
+}
+
+/**
+ * In some worlds with candidates these are a list of the API: from the start, or after a restart. There are no plugins, no fleets and no
+ * forgetting, and the store is never replaced, because a copy could be older than the list.
+ */
+const withCandidateList = (plan: Plan): Plan => {
+  const random = new SeededRandom(hash(`candidate list ${plan.seed}`))
+  const { candidates, duration, streams } = plan.setting
+  const applications = streams.find(({ model }) => model === "ats.application")
+  if (!candidates || applications === undefined || random.boolean(0.7)) return plan
+  const candidateList = random.boolean(0.3) ? 0 : Math.floor((0.1 + 0.5 * random.next()) * duration)
+  const restart: Trouble = { at: candidateList, trouble: "stop", count: 0, value: random.next() }
+  const kept = plan.steps.filter((step) => !("trouble" in step) || !replacing.has(step.trouble))
+  return {
+    ...plan,
+    setting: { ...plan.setting, candidateList, streams: [...streams, { ...applications, model: "ats.candidate" }] },
+    steps: [...kept, ...candidateList === 0 ? [] : [restart]].sort((a, b) => a.at - b.at)
+  }
 }
 
 /** In some of the worlds with skills, the list is one that the configuration defines; some of these only sweep it. */
@@ -82,7 +101,7 @@ const withBrokenBackfill = (plan: Plan): Plan => {
 const withPlugins = (plan: Plan): Plan => {
   const random = new SeededRandom(hash(`plugins ${plan.seed}`))
   const canWrite = plan.setting.streams.some(({ model }) => model === "ats.application")
-  if (!canWrite || random.boolean(0.7)) return plan
+  if (!canWrite || plan.setting.candidateList !== null || random.boolean(0.7)) return plan
   return {
     ...plan,
     setting: { ...plan.setting, plugins: true },
@@ -134,7 +153,7 @@ const interruptions: ReadonlyArray<TroubleKind> = [
 const withForgetting = (plan: Plan): Plan => {
   const random = new SeededRandom(hash(`forgetting ${plan.seed}`))
   const { setting, steps } = plan
-  if (random.boolean(0.7)) return plan
+  if (setting.candidateList !== null || random.boolean(0.7)) return plan
   const meanwhile = interruptions.filter((kind) => !setting.plugins || !replacing.has(kind))
   const more = Array.from({ length: random.int(1, 4) }, (): ReadonlyArray<Step> => {
     const at = Math.floor((0.1 + 0.9 * random.next()) * setting.duration)
@@ -166,7 +185,7 @@ const deathsOfOne: ReadonlyArray<TroubleKind> = ["kill", "kill", "stop", "killBe
 const withFleet = (plan: Plan): Plan => {
   const random = new SeededRandom(hash(`fleet ${plan.seed}`))
   // worlds with plugins take several times as long
-  if (random.boolean(plan.setting.plugins ? 0.93 : 0.7)) return plan
+  if (plan.setting.candidateList !== null || random.boolean(plan.setting.plugins ? 0.93 : 0.7)) return plan
   const trouble = (kind: TroubleKind, at: number): Trouble => ({
     at: Math.floor(at * plan.setting.duration),
     trouble: kind,

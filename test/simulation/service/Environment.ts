@@ -34,6 +34,8 @@ export interface Environment {
   /** null: one process does all the work. */
   readonly simulatedPlacement: SimulatedPlacement | null
   readonly setting: WorldSettings
+  /** Whether a process that starts now reads candidates as a list. */
+  readonly listsCandidates: () => boolean
   readonly observer: ProcessObserver
   /** How long each statement of the capture takes to reach the store, in ms; absent for no time. */
   readonly storeDelay?: () => number

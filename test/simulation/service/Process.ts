@@ -23,7 +23,7 @@ import * as Capture from "../../../src/capture/schedule/Capture.ts"
 import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
 import { DeliveryEngine as Engine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import { CurrentModels } from "../../../src/domain/BuiltInModels.ts"
-import type { Model, StreamKey } from "../../../src/domain/Model.ts"
+import { derivedFrom, type Model, type Models, type StreamKey } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import { captureScopeOf } from "../../../src/domain/Shard.ts"
 import { KeyWatch } from "../../../src/fleet/KeyWatch.ts"
@@ -70,6 +70,8 @@ export class Process implements RunningProcess {
   readonly #untilDisposed = Effect.andThen(Deferred.await(this.#disposed), Effect.interrupt)
   readonly #environment: Environment
   readonly store: StoreAccess
+  readonly listsCandidates: boolean
+  readonly #models: Models
   /** Whether the list of processes shows it as alive. */
   isListed = false
   readonly #scope = Effect.runSync(Scope.make())
@@ -81,6 +83,8 @@ export class Process implements RunningProcess {
   constructor(number: number, environment: Environment) {
     this.number = number
     this.#environment = environment
+    this.listsCandidates = environment.listsCandidates()
+    this.#models = modelsOf(environment.setting, this.listsCandidates)
     this.store = new StoreAccess(this, environment)
   }
 
@@ -96,17 +100,20 @@ export class Process implements RunningProcess {
   /** Builds the service and starts it. */
   start(): void {
     const { setting, simulatedPlacement, time } = this.#environment
-    const models = modelsOf(setting)
-    const streams = setting.streams.map((stream) => ({
-      ...stream,
-      processing: Processing.defaultProcessing(stream.model, models),
-      ...(setting.candidates && stream.model === "ats.application"
-        ? { derivedProcessing: Processing.defaultProcessing("ats.candidate", models) }
-        : {}),
-      account: "default",
-      interval: Duration.millis(setting.interval),
-      sweepInterval: Duration.millis(setting.sweepInterval)
-    }))
+    const models = this.#models
+    const read = setting.streams.filter(({ model }) => model !== "ats.candidate" || this.listsCandidates)
+    const chosen = [...read.map(({ model }) => model), ...setting.candidates ? ["ats.candidate" as const] : []]
+    const streams = read.map((stream) => {
+      const derived = derivedFrom(models, stream.model, chosen)
+      return {
+        ...stream,
+        processing: Processing.defaultProcessing(stream.model, models),
+        ...derived === undefined ? {} : { derivedProcessing: Processing.defaultProcessing(derived, models) },
+        account: "default",
+        interval: Duration.millis(setting.interval),
+        sweepInterval: Duration.millis(setting.sweepInterval)
+      }
+    })
     const capture = Capture.layer({
       takesAll: simulatedPlacement === null,
       minOverlap: Duration.millis(setting.minOverlap),
@@ -196,7 +203,7 @@ export class Process implements RunningProcess {
     return effect.pipe(
       Effect.provideService(Clock.Clock, time.clock(skew)),
       Effect.provideService(References.MinimumLogLevel, "None"),
-      Effect.provideService(CurrentModels, modelsOf(setting)),
+      Effect.provideService(CurrentModels, this.#models),
       Random.withSeed(`${setting.duration} ${this.number}`)
     )
   }
@@ -283,7 +290,7 @@ export class Process implements RunningProcess {
       this.forgetting = service
     })).pipe(
       Layer.provide(Forgetting.layer({
-        processing: (model) => Processing.defaultProcessing(model, modelsOf(this.#environment.setting))
+        processing: (model) => Processing.defaultProcessing(model, this.#models)
       })),
       Layer.provide(Layer.succeed(Deliveries, this.store.reachedDeliveries(deliveries)))
     )

@@ -12,6 +12,8 @@ import type { CommittedTransaction } from "./CommittedTransaction.ts"
 export interface RunningProcess {
   readonly number: number
   readonly dead: boolean
+  /** It reads candidates as a list, and derives none. */
+  readonly listsCandidates: boolean
   /** Identifies the process since it took over the stream's shard: what it read before belongs to an earlier owner. */
   readonly readerOf: (stream: Pick<StreamKey, "integration">) => string
   /** Runs an effect with this process's clock and random numbers. */

@@ -1,4 +1,4 @@
-/** The models of simulated worlds: the built-in ones, and a list that the configuration defines. */
+/** The models of simulated worlds: the built-in ones, and lists that the configuration defines. */
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
 import { defineList, withLists } from "../../../src/domain/DefinedList.ts"
 import type { Models } from "../../../src/domain/Model.ts"
@@ -17,11 +17,20 @@ const abilities = (sweepOnly: boolean) =>
     sweepOnly
   })
 
-const polled = withLists([abilities(false)])
-const swept = withLists([abilities(true)])
-export const modelsOf = ({ sweepOnly }: Pick<WorldSettings, "sweepOnly">): Models => sweepOnly ? swept : polled
+const candidates = defineList("ats.candidate", { path: "/ats/candidates" })
 
-export type SimulatedModel = IncrementalModel | "hris.ability"
+const known = new Map(
+  [true, false].flatMap((sweepOnly) =>
+    [true, false].map((listed) =>
+      [`${sweepOnly} ${listed}`, withLists([abilities(sweepOnly), ...listed ? [candidates] : []])] as const
+    )
+  )
+)
+/** `listed`: candidates are a list. */
+export const modelsOf = ({ sweepOnly }: Pick<WorldSettings, "sweepOnly">, listed = false): Models =>
+  known.get(`${sweepOnly} ${listed}`)!
+
+export type SimulatedModel = IncrementalModel | "hris.ability" | "ats.candidate"
 
 export const hasScales = (model: SimulatedModel): boolean => model === "hris.skill" || model === "hris.ability"
 

@@ -42,7 +42,9 @@ export class World {
     this.tables = setting.streams.map(({ integration, model }) => new Table(integration, model))
     const random = new SeededRandom(hash(`population ${seed}`))
     for (const table of this.tables) {
-      for (let i = 0; i < setting.records; i++) {
+      // the list of candidates has all that applications show
+      const records = table.model === "ats.candidate" ? Math.max(setting.records, 7) : setting.records
+      for (let i = 0; i < records; i++) {
         const at = start - 60_000 - Math.floor(random.next() * year)
         const row = this.#insert(table, at, at, random.next())
         if (random.boolean(0.1)) row.deletedAt = row.changedAt = row.matchedAt = at + 1000
@@ -133,6 +135,7 @@ export class World {
           row.updatedAt = at
           if (row.person !== null) {
             row.person = this.#links.change(this.#links.candidates, table.integration, row.fields["candidate"], at)
+            this.#changeListed(table.integration, row.fields["candidate"], at, now)
           }
         })
       case "reorder":
@@ -263,7 +266,9 @@ export class World {
   #insert(table: Table, at: number, createdAt: number | null, value: number): Row {
     const serial = ++table.serial
     const row: Row = {
-      id: idOf(this.#seed, table.integration, table.model, serial),
+      id: table.model === "ats.candidate"
+        ? `c${serial - 1}`
+        : idOf(this.#seed, table.integration, table.model, serial),
       serial,
       createdAt: createdAt === null ? null : this.#shownCreation(table, serial, createdAt),
       changedAt: at,
@@ -312,12 +317,22 @@ export class World {
     const rows = table.rows.filter((row) => row.fields[name] === number && shows(row))
     if (rows.length === 0) return false
     const linked = this.#links.change(links, table.integration, number, at, `named ${Math.floor(step.value * 5)}`)
+    if (links === this.#links.candidates) this.#changeListed(table.integration, number, at, now)
     for (const row of rows) {
       if (links === this.#links.candidates) row.person = linked
       if (announced) row.matchedAt = Math.max(at, row.matchedAt)
       this.#note(table, row, now, announced)
     }
     return true
+  }
+
+  /** Shows the change of a candidate in the list of candidates, if there is one. */
+  #changeListed(integration: string, number: Json | undefined, at: number, now: number): void {
+    const table = this.table(integration, "ats.candidate")
+    const row = table?.byId.get(`c${String(number)}`)
+    if (table === undefined || row === undefined || row.gone) return
+    this.#touch(table, row, at, now)
+    this.#note(table, row, now, true)
   }
 
   #touch(table: Table, row: Row, at: number, now: number): void {

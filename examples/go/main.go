@@ -38,7 +38,7 @@ func setting(name, otherwise string) string {
 
 var (
 	api      = setting("ROLLCALL_URL", "http://127.0.0.1:8477")
-	token    = os.Getenv("ROLLCALL_HTTP_TOKEN")
+	token    = os.Getenv("ROLLCALL_HTTP_READ_TOKEN")
 	brokers  = strings.Split(setting("KAFKA_BROKERS", "localhost:9092"), ",")
 	template = setting("ROLLCALL_TOPIC", "rollcall.{model}")
 	models   = strings.Split(setting("MODELS", "ats.application"), ",")

@@ -19,7 +19,7 @@ import urllib.request
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 API = os.environ.get("ROLLCALL_URL", "http://127.0.0.1:8477")
-TOKEN = os.environ.get("ROLLCALL_HTTP_TOKEN")
+TOKEN = os.environ.get("ROLLCALL_HTTP_READ_TOKEN")
 BROKERS = os.environ.get("KAFKA_BROKERS", "localhost:9092")
 TEMPLATE = os.environ.get("ROLLCALL_TOPIC", "rollcall.{model}")
 MODELS = os.environ.get("MODELS", "ats.application").split(",")

@@ -75,7 +75,7 @@ public final class Mirror {
 
   private static HttpResponse<String> get(String path) throws IOException, InterruptedException {
     var request = HttpRequest.newBuilder(URI.create(API + path));
-    String token = System.getenv("ROLLCALL_HTTP_TOKEN");
+    String token = System.getenv("ROLLCALL_HTTP_READ_TOKEN");
     if (token != null) {
       request.header("Authorization", "Bearer " + token);
     }

@@ -138,7 +138,7 @@ export type KafkaLogin =
   | {
     /** Required. `plain`, `scram-sha-256` or `scram-sha-512` with a user name and a password; or `oauthbearer`. */
     readonly mechanism: "plain" | "scram-sha-256" | "scram-sha-512"
-    /** For the first three. */
+    /** For `plain`, `scram-sha-256` and `scram-sha-512`. */
     readonly username: string
     readonly password: Secret
   }
@@ -165,7 +165,10 @@ export interface GuardConfig {
   /** Deletes, or restores, are held if both are exceeded. Default: `100`, `0.2`. */
   readonly count?: number
   readonly share?: number
-  /** They are also held if both of these are reached, and always if they are all records of a stream with two or more. Default: `5`, `0.5`. */
+  /**
+   * Deletes, or restores, are also held if both of these are reached, or if they are all of a stream's records, and at least two.
+   * Default: `5`, `0.5`.
+   */
   readonly smallCount?: number
   readonly smallShare?: number
   /**
@@ -176,7 +179,7 @@ export interface GuardConfig {
   readonly scopeShare?: number
 }
 
-/** The operating API. The files are PEM files. */
+/** The operating API. Certificates and keys are PEM files. */
 export interface HttpConfig {
   /** Address to listen on. Default: `127.0.0.1`. */
   readonly host?: string
@@ -188,7 +191,7 @@ export interface HttpConfig {
   readonly readToken?: Secret
   /** Further names under which clients reach the API, such as `rollcall.example.com`; `https://<name>` if a proxy terminates TLS. */
   readonly hosts?: ReadonlyArray<string>
-  /** New files are used within a minute. */
+  /** Encryption with TLS. Rollcall uses a replaced file within a minute. */
   readonly tls?: {
     /** The server's certificate with its intermediate certificates, and its unencrypted private key. The API then speaks TLS 1.2 and 1.3 only. */
     readonly certFile?: string
@@ -239,8 +242,8 @@ export interface ConfigFile {
    */
   readonly store?: string | Secret
   /**
-   * How long the event log, the quarantine and the delivery journal are kept; longer while Kafka or plugins of any process are behind, until
-   * no process has had them for this time (at least an hour); one day for records that the source erased. Default: `7 days`.
+   * How long the event log, the quarantine and the delivery journal are kept; for records that the source erased one day. Events that Kafka
+   * or plugins have not read are kept longer, until no process has had Kafka or plugins for this time (at least an hour). Default: `7 days`.
    */
   readonly retention?: DurationText
   readonly http?: HttpConfig

@@ -352,6 +352,15 @@ describe.skipIf(missing !== null)(
       ) {
         await page.getByLabel(label ?? "").fill(value ?? "")
         await click("Apply")
+        if (label !== "Plugin") continue
+        for (const shown of ["Send the 4 shown again", "Discard the 4 shown"]) {
+          await click(shown)
+          await page.getByRole("button", { name: "Cancel" }).click()
+        }
+        const reports = page.getByText("Open each to report what happened")
+        await main.getByRole("link", { name: `Dead letter ${happened}` }).waitFor()
+        await reports.click()
+        await main.getByRole("link", { name: `Dead letter ${happened}` }).waitFor({ state: "detached" })
       }
       await page.getByLabel("Reason").selectOption("Permanent")
       const group = page.locator(".group", { hasText: "2 dead letters of audience (ats.tag.created)" })

@@ -46,7 +46,6 @@ const Resolve = ({ after, letter, outcome }: {
         {outcome.write ?? outcome.step} <Badge tone="warn">{outcome.state}</Badge>
       </h3>
       <p>
-        {outcome.path === null ? null : <code>{outcome.method} {outcome.path}</code>}{" "}
         {outcome.sent_at === null ? "Not sent" : (
           <>
             Sent at <At at={outcome.sent_at} />
@@ -54,6 +53,11 @@ const Resolve = ({ after, letter, outcome }: {
         )}
         {outcome.integration === null ? null : ` to ${outcome.integration}`}, for <Subject letter={letter} />
       </p>
+      {outcome.path === null ? null : (
+        <p>
+          <code>{outcome.method} {outcome.path}</code>
+        </p>
+      )}
       <p>{outcome.where_to_look}</p>
       {isDecidable
         ? (

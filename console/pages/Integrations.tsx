@@ -140,7 +140,7 @@ export const IntegrationPage = ({ parameters: [id = ""] }: { readonly parameters
           <Fact name="Polled every">{duration(one.interval_seconds)}</Fact>
           <Fact name="Swept every">{duration(one.sweep_interval_seconds)}</Fact>
           <Fact name="Records">{number(one.records_live)}</Fact>
-          <Fact name="Added">{one.declared ? "in the configuration" : "at run time"}</Fact>
+          <Fact name="Added">{one.declared ? "in the configuration" : <a href="/audit">at run time</a>}</Fact>
         </Facts>
       )}
       <Loaded resource={rows}>
@@ -156,15 +156,21 @@ export const IntegrationPage = ({ parameters: [id = ""] }: { readonly parameters
           return (
             <>
               <div class="buttons">
-                {forAll(broken, "Try again now", "resume", triesAgain, {
+                {forAll(broken, `Try ${plural(broken.length, "stream")} again now`, "resume", triesAgain, {
                   tone: "main",
                   title: `Try ${plural(broken.length, "stream")} again?`
                 })}
-                {forAll(paused, "Resume", "resume", "They are read again, from where they stopped.", {
-                  tone: "main",
-                  title: `Resume ${plural(paused.length, "stream")}?`
-                })}
-                {forAll(read, "Pause all", "pause", pauses, {
+                {forAll(
+                  paused,
+                  `Resume ${plural(paused.length, "stream")}`,
+                  "resume",
+                  "They are read again, from where they stopped.",
+                  {
+                    tone: "main",
+                    title: `Resume ${plural(paused.length, "stream")}?`
+                  }
+                )}
+                {forAll(read, `Pause ${plural(read.length, "stream")}`, "pause", pauses, {
                   title: `Pause ${plural(read.length, "stream")} of ${id}?`,
                   confirm: "Pause"
                 })}

@@ -36,18 +36,22 @@ const State = ({ after, handler, plugin }: HandlerRow) => {
   return (
     <>
       <Badge tone={tone}>{text}</Badge>
-      {circuit === null || !plugin.on ? null : (
-        <p class="cause">
-          After {plural(circuit.failures, "failure")} in a row, {Date.parse(circuit.until) > serverNow.value
-            ? (
-              <>
-                one delivery is tried at <At at={circuit.until} />
-              </>
-            )
-            : "the next delivery is tried at once"}. If it fails, the others wait and are not lost.{" "}
-          <TryNow circuit={{ plugin: plugin.plugin, handler: handler.handler }} after={after} />
-        </p>
-      )}
+      {circuit === null || !plugin.on ? null : Date.parse(circuit.until) <= serverNow.value
+        ? (
+          <p class="cause">
+            It opened after {plural(circuit.failures, "failure")}{" "}
+            in a row. The next delivery is tried alone; the others start when it succeeds.
+          </p>
+        )
+        : (
+          <>
+            <p class="cause">
+              It opened after {plural(circuit.failures, "failure")} in a row. One delivery is tried at{" "}
+              <At at={circuit.until} />; the others that are due start when it succeeds.
+            </p>
+            <TryNow circuit={{ plugin: plugin.plugin, handler: handler.handler }} after={after} />
+          </>
+        )}
     </>
   )
 }
@@ -89,28 +93,48 @@ const Handlers = ({ after, isAlone = false, plugins }: {
   />
 )
 
-const stopped =
-  "From now on no plugin starts a write to the API. Deliveries that need to write wait. Reading and publishing continue, and " +
-  "so do requests of handlers to other systems."
+/** All handlers together. */
+const Totals = ({ plugins }: { readonly plugins: ReadonlyArray<PluginView> }) => {
+  const handlers = plugins.flatMap(({ handlers }) => handlers)
+  const sum = (count: "running" | "due" | "waiting" | "dead") =>
+    number(handlers.reduce((total, handler) => total + handler[count], 0))
+  return (
+    <p class="pages">
+      {plural(handlers.length, "handler")}: {sum("running")} running, {sum("due")} due, {sum("waiting")} waiting,{" "}
+      {sum("dead")} dead letters
+    </p>
+  )
+}
+
+const stopped = "Deliveries that need to write wait, and none is lost."
+const resumed = "Deliveries that waited continue at once."
 
 const Writes = ({ after, writes }: Pick<PluginList, "writes"> & { readonly after: () => unknown }) => {
   const isOn = writes === "on"
   return (
-    <div class="buttons">
-      <Command
-        label={isOn ? "Stop all writes" : "Resume writes"}
-        tone={isOn ? "danger" : "main"}
-        title={`${isOn ? "Stop" : "Resume"} the writes of all plugins?`}
-        confirm={isOn ? "Stop all writes" : "Resume writes"}
-        run={async () => {
-          await post(`/v1/plugins/writes/${isOn ? "stop" : "resume"}`)
-          return isOn ? "No plugin starts a write from now on" : "Plugins may write again"
-        }}
-        after={after}
-      >
-        <p>{isOn ? stopped : "Deliveries that waited continue at once."}</p>
-      </Command>
-    </div>
+    <Section id="writes" title="Writes of all plugins to the API">
+      <div class="buttons">
+        <Command
+          label={isOn ? "Stop all writes" : "Resume writes"}
+          tone={isOn ? "danger" : "main"}
+          title={`${isOn ? "Stop" : "Resume"} the writes of all plugins?`}
+          confirm={isOn ? "Stop all writes" : "Resume writes"}
+          run={async () => {
+            await post(`/v1/plugins/writes/${isOn ? "stop" : "resume"}`)
+            return isOn ? "No plugin starts a write from now on" : "Plugins may write again"
+          }}
+          after={after}
+        >
+          <p>
+            {isOn
+              ? `No plugin starts a write to the API from now on. ${stopped} Reading and publishing continue, and so do requests of ` +
+                "handlers to other systems."
+              : resumed}
+          </p>
+        </Command>
+        <span class="quiet">{isOn ? `For a plugin that writes something wrong. ${stopped}` : resumed}</span>
+      </div>
+    </Section>
   )
 }
 
@@ -135,14 +159,18 @@ export const PluginsPage = () => {
           plugins.items.length === 0 ? <Empty>No plugin is configured.</Empty> : (
             <>
               <Notices {...plugins} />
-              <Writes writes={plugins.writes} after={list.reload} />
+              <Totals plugins={plugins.items} />
               <Handlers plugins={plugins.items} after={list.reload} />
+              <Writes writes={plugins.writes} after={list.reload} />
             </>
           )}
       </Loaded>
     </>
   )
 }
+
+const off = "While it is off, its deliveries wait in order, also those of later events. None is lost."
+const on = "Deliveries that waited are run, in order."
 
 /** Switches a plugin, everywhere or in one integration. */
 const Switch = ({ after, integration, isOn, plugin }: {
@@ -166,11 +194,7 @@ const Switch = ({ after, integration, isOn, plugin }: {
       }}
       after={after}
     >
-      <p>
-        {isOn
-          ? "Running deliveries are finished. All others wait, in order, and none is lost."
-          : "Deliveries that waited are run, in order."}
-      </p>
+      <p>{isOn ? `Running deliveries are finished. ${off}` : on}</p>
     </Command>
   )
 }
@@ -186,9 +210,12 @@ const integrationColumns = (
   },
   {
     title: "State",
-    cell: ({ state }) => <Badge tone={state === "on" ? "good" : state === "off" ? "warn" : "bad"}>{state}</Badge>
+    cell: ({ reason, state }) => (
+      <>
+        <Badge tone={state === "on" ? "good" : state === "off" ? "warn" : "bad"}>{state}</Badge> {reason}
+      </>
+    )
   },
-  { title: "Why", cell: ({ reason }) => reason ?? "" },
   {
     title: "Switch",
     cell: ({ integration, reason, state }) =>
@@ -215,9 +242,11 @@ const Failures = ({ plugin }: { readonly plugin: string }) => {
 
 const On = ({ plugin: { handlers } }: { readonly plugin: PluginView }) => {
   const open = handlers.filter(({ circuit_open }) => circuit_open !== null).length
-  return open === 0
-    ? <Badge tone="good">on</Badge>
-    : <Badge tone="bad">on, {plural(open, "circuit")} open</Badge>
+  return (
+    <>
+      <Badge tone="good">on</Badge> {open === 0 ? null : <Badge tone="bad">{plural(open, "circuit")} open</Badge>}
+    </>
+  )
 }
 
 export const PluginPage = ({ parameters: [name = ""] }: { readonly parameters: ReadonlyArray<string> }) => {
@@ -244,6 +273,7 @@ export const PluginPage = ({ parameters: [name = ""] }: { readonly parameters: R
                 <div class="buttons">
                   <Switch plugin={name} isOn={plugin.on} after={resource.reload} />
                   <Replay plugin={plugin} after={resource.reload} />
+                  <span class="quiet">{plugin.on ? off : on}</span>
                 </div>
               )
               : null}

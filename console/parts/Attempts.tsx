@@ -1,11 +1,11 @@
 /** The attempts of a plugin in the last day: how many, how many failed, and the last error of each handler. */
 import type { AttemptsView } from "../../src/http/contract/PluginApi.ts"
-import { number, rate } from "../Format.ts"
+import { duration, number } from "../Format.ts"
 import { Badge, Section, Since } from "./Basics.tsx"
 import { Message } from "./Message.tsx"
 import { type Line, Plot } from "./Plot.tsx"
 import { Loaded, useResource } from "./Resource.tsx"
-import { rates } from "./Scale.ts"
+import { counts } from "./Scale.ts"
 import { type Column, Table } from "./Table.tsx"
 
 type Handler = AttemptsView["handlers"][number]
@@ -14,17 +14,7 @@ type Count = "attempts" | "failed" | "settled"
 
 const sum = (steps: ReadonlyArray<Step>, count: Count): number => steps.reduce((total, step) => total + step[count], 0)
 
-/** A rate of a shorter time would jump with each attempt. */
-const shortest = 60
-
 const secondsOf = (time: string): number => Date.parse(time) / 1_000
-
-/** Per minute, over this step and the five before it. */
-const perMinute = ({ as_of, step_seconds }: AttemptsView, { steps }: Handler): number => {
-  const now = secondsOf(as_of)
-  const from = now - now % step_seconds - 5 * step_seconds
-  return sum(steps.filter(({ at }) => secondsOf(at) >= from), "settled") * 60 / (now - from)
-}
 
 const LastError = ({ handler: { last_failure: failure } }: { readonly handler: Handler }) =>
   failure === null ? <span class="quiet">none</span> : (
@@ -36,49 +26,50 @@ const LastError = ({ handler: { last_failure: failure } }: { readonly handler: H
     </>
   )
 
-const columns = (view: AttemptsView): ReadonlyArray<Column<Handler>> => [
+const columns: ReadonlyArray<Column<Handler>> = [
   { title: "Handler", kind: "name", cell: ({ handler }) => handler },
   { title: "Attempts", kind: "number", cell: ({ steps }) => number(sum(steps, "attempts")) },
   { title: "Failed", kind: "number", cell: ({ steps }) => number(sum(steps, "failed")) },
   { title: "Deliveries done", kind: "number", cell: ({ steps }) => number(sum(steps, "settled")) },
-  { title: "Done per minute, last hour", kind: "number", cell: (handler) => rate(perMinute(view, handler)) },
   { title: "Last error", kind: "wide", cell: (handler) => <LastError handler={handler} /> }
 ]
 
-/** Steps in which no attempt ended are not in the response. Before the first step is one without attempts, so that a line has two ends. */
+/** Steps in which no attempt ended are not in the response. The plots begin with one without attempts, and end now. */
 const Plots = ({ as_of, handlers, step_seconds }: AttemptsView) => {
   const all = handlers.flatMap(({ steps }) => steps)
   const now = secondsOf(as_of)
   const first = Math.min(...all.map(({ at }) => secondsOf(at))) - step_seconds
-  const times = Array.from({ length: Math.floor((now - first) / step_seconds) + 1 }, (_, n) => first + n * step_seconds)
+  const starts = Array.from(
+    { length: Math.floor((now - first) / step_seconds) + 1 },
+    (_, n) => first + n * step_seconds
+  )
   const steps = Map.groupBy(all, ({ at }) => secondsOf(at))
-  const line = (label: string, color: string, count: Count): Line => ({
-    label,
-    color,
-    values: times.map((at) => {
-      const elapsed = Math.min(step_seconds, now - at)
-      return elapsed < shortest ? null : sum(steps.get(at) ?? [], count) * 60 / elapsed
-    })
-  })
+  const line = (label: string, color: string, count: (steps: ReadonlyArray<Step>) => number): Line => {
+    const values = starts.map((at) => count(steps.get(at) ?? []))
+    return { label, color, values: [...values, values.at(-1) ?? 0] }
+  }
+  const each = `in each ${duration(step_seconds)}`
   const [attempts, failed, settled] = [sum(all, "attempts"), sum(all, "failed"), sum(all, "settled")].map(number)
+  const common = { times: [...starts, now], scale: counts, isStepped: true } as const
   return (
     <div class="plots">
       <div>
-        <h3>Attempts per minute</h3>
+        <h3>Attempts {each}</h3>
         <Plot
-          description={`Attempts per minute: ${attempts} in the last day, ${failed} of them failed`}
-          times={times}
-          scale={rates}
-          lines={[line("all", "--accent", "attempts"), line("failed", "--bad", "failed")]}
+          {...common}
+          description={`Attempts: ${attempts} in the last day, ${failed} of them failed`}
+          lines={[
+            line("succeeded", "--accent", (some) => sum(some, "attempts") - sum(some, "failed")),
+            line("failed", "--bad", (some) => sum(some, "failed"))
+          ]}
         />
       </div>
       <div>
-        <h3>Deliveries done per minute</h3>
+        <h3>Deliveries done {each}</h3>
         <Plot
-          description={`Deliveries done per minute: ${settled} in the last day`}
-          times={times}
-          scale={rates}
-          lines={[line("done", "--accent", "settled")]}
+          {...common}
+          description={`Deliveries done: ${settled} in the last day`}
+          lines={[line("done", "--accent", (some) => sum(some, "settled"))]}
         />
       </div>
     </div>
@@ -94,7 +85,7 @@ export const Attempts = ({ plugin }: { readonly plugin: string }) => {
           <>
             <Table
               label="Attempts"
-              columns={columns(view)}
+              columns={columns}
               rows={view.handlers}
               keyOf={({ handler }) => handler}
             />

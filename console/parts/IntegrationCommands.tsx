@@ -1,24 +1,33 @@
 /** Adds an integration, removes it with or without its data, and reads it again. */
 import { useState } from "preact/hooks"
 import type { IntegrationView } from "../../src/http/contract/Api.ts"
-import { type Fault, post, RequestError } from "../Client.ts"
+import type { StreamRow } from "../../src/http/contract/OverviewApi.ts"
+import { type Fault, get, post, RequestError } from "../Client.ts"
 import { plural } from "../Format.ts"
+import { overview } from "../Live.ts"
+import { queryOf } from "../Router.ts"
 import { Choices } from "./Choices.tsx"
-import { Command } from "./Command.tsx"
+import { Command, type Outcome } from "./Command.tsx"
+import { firstAnswer } from "./FirstAnswer.ts"
+import type { Page } from "./Resource.tsx"
 
 const fields = {
-  id: ["Id", "greenhouse:acme"],
-  account: ["Account (empty: the only one, or the one named default)", "default"],
-  models: ["Models (empty: as configured, else all that the tool offers)", "ats.application, ats.offer"],
-  interval: ["Time between polls (empty: as configured)", "10 minutes"],
-  sweepInterval: ["Time between sweeps (empty: as configured)", "6 hours"]
+  id: ["Id: the tool, a colon, and the identifier", "greenhouse:acme"],
+  account: ["Account (only needed if there are several)", "default"],
+  models: ["Models, separated by commas (empty: the configured default)", "ats.application, ats.offer"],
+  interval: ["Time between polls, such as 10 minutes (empty: the configured default)", "10 minutes"],
+  sweepInterval: ["Time between sweeps, such as 6 hours (empty: the configured default)", "6 hours"]
 } as const
 type Field = keyof typeof fields
 const names = Object.keys(fields) as ReadonlyArray<Field>
 
 const empty: Readonly<Record<Field, string>> = { id: "", account: "", models: "", interval: "", sweepInterval: "" }
 
-const backfills = { publish: "Publish its records as created", fill: "Only store its records" } as const
+const backfills = {
+  publish:
+    "Publish its records as created, in the feed and in Kafka. Plugins skip them, except handlers that ask for old records.",
+  fill: "Only store its records. Only their later changes are published."
+} as const
 type Backfill = keyof typeof backfills
 
 const listOf = (text: string): ReadonlyArray<string> => text.split(",").map((part) => part.trim())
@@ -40,6 +49,23 @@ const faultsOf = (faults: ReadonlyArray<Fault>, name: string) =>
 const textOf = ({ hint, message }: Omit<Fault, "where">): string =>
   `${/^[a-z]/.test(message) ? "It " : ""}${message}. ${hint}.`
 
+const wait = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
+
+/** Waits until the API has answered a request for the integration, for ten seconds. */
+const awaitAnswer = async (id: string, streams: number): Promise<Outcome> => {
+  const path = `/v1/overview/streams${queryOf({ integration: id, limit: 100 })}`
+  for (let second = 0; second < 10; second++) {
+    await wait(1_000)
+    // it is added in any case
+    const answer = await get<Page<StreamRow>>(path, { fresh: true }).then(
+      ({ items }) => firstAnswer(id, items),
+      () => null
+    )
+    if (answer !== null) return answer
+  }
+  return { tone: "warn", text: `${id} is added with ${plural(streams, "stream")}, and the API has not answered yet` }
+}
+
 export const AddIntegration = ({ accounts, after }: {
   /** The accounts of other integrations, as suggestions. */
   readonly accounts: ReadonlyArray<string>
@@ -51,18 +77,19 @@ export const AddIntegration = ({ accounts, after }: {
   return (
     <Command
       label="Add an integration"
-      title="Add an integration?"
+      title="Add an integration"
       confirm="Add the integration"
       tone="main"
       onOpen={() => {
         setForm(empty)
         setFaults([])
       }}
-      run={async () => {
+      run={async (show) => {
         setFaults([])
         try {
           const { id, streams } = await post<IntegrationView>("/v1/integrations", bodyOf(form, backfill))
-          return `${id} is added: ${plural(streams, "stream")} are read from now on`
+          show(`${id} is added. Waiting for the first answer of the API.`)
+          return await awaitAnswer(id, streams)
         } catch (error) {
           if (!(error instanceof RequestError) || error.faults.length === 0) throw error
           setFaults(error.faults)
@@ -114,8 +141,8 @@ type Data = "keep" | "erase"
 
 const dataTexts: Readonly<Record<Data, string>> = {
   keep:
-    "Keep its records and its history: if it is added again, it continues where it stopped, and its deliveries wait until then",
-  erase: "Erase its records and its history"
+    "Keep its records and its history. If it is added again, it continues where it stopped; until then, its open deliveries wait.",
+  erase: "Erase its records and its history, for good."
 }
 
 const Remove = ({ after, one }: { readonly one: IntegrationView; readonly after: () => unknown }) => {
@@ -123,12 +150,17 @@ const Remove = ({ after, one }: { readonly one: IntegrationView; readonly after:
   const isRemoved = state === "removed"
   const [data, setData] = useState<Data>("keep")
   const records = plural(records_live, "record")
+  const usesKafka = overview.value?.path.some(({ state, step }) => step === "kafka" && state !== "unused") ?? true
   const erases = isRemoved || data === "erase"
   return (
     <Command
       label={isRemoved ? "Erase its data" : "Remove"}
       title={isRemoved ? `Erase the data of ${id}?` : `Remove ${id}?`}
-      confirm={erases ? `Erase ${records}` : `Remove, and keep ${records}`}
+      confirm={records_live === 0
+        ? erases ? "Erase" : "Remove"
+        : erases
+        ? `Erase ${records}`
+        : `Remove, and keep ${records}`}
       tone="danger"
       onOpen={() => setData("keep")}
       run={async () => {
@@ -139,8 +171,8 @@ const Remove = ({ after, one }: { readonly one: IntegrationView; readonly after:
       after={after}
     >
       <p>
-        {isRemoved ? "It is not read." : "Rollcall stops reading it at once, and plugins get no further event."}{" "}
-        Nothing changes at the vendor, and what Kafka has stays there.
+        {isRemoved ? "It is not read." : "Rollcall stops reading it at once, and finds no further change."}{" "}
+        Nothing changes at the vendor{usesKafka ? ", and Kafka keeps its events" : ""}.
       </p>
       {isRemoved
         ? null

@@ -33,7 +33,7 @@ const PlanFacts = ({ isOne, plan, sends }: {
       <div class="notice warn">
         {plan.circuits.map((circuit) => (
           <p key={`${circuit.plugin} ${circuit.handler}`}>
-            They wait: the circuit of {circuit.plugin} ({circuit.handler}) is open until <At at={circuit.until} />.
+            Those of {circuit.plugin} ({circuit.handler}) wait: its circuit is open until <At at={circuit.until} /> UTC.
           </p>
         ))}
       </div>

@@ -16,6 +16,8 @@ export interface PlotProps {
   readonly times: ReadonlyArray<number>
   readonly lines: ReadonlyArray<Line>
   readonly scale: Scale
+  /** Each value is for the time up to the next one. */
+  readonly isStepped?: boolean
 }
 
 const height = 180
@@ -33,7 +35,9 @@ const colorOf = (element: Element, name: string): string => {
   return color
 }
 
-export const Plot = ({ description, lines, scale, times }: PlotProps) => {
+export const Plot = ({ description, isStepped = false, lines, scale, times }: PlotProps) => {
+  const stepped = isStepped ? UPlot.paths.stepped?.({ align: 1 }) : undefined
+  const paths = stepped === undefined ? {} : { paths: stepped }
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot | null>(null)
   const data: UPlot.AlignedData = [[...times], ...lines.map(({ values }) => [...values])]
@@ -63,6 +67,7 @@ export const Plot = ({ description, lines, scale, times }: PlotProps) => {
               label,
               stroke: colorOf(element, color),
               width: 1.5,
+              ...paths,
               points: { show: false },
               value: (_: UPlot, value: number | null) => value === null ? "–" : scale.format(value)
             }))

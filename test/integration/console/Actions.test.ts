@@ -204,9 +204,9 @@ describe.skipIf(missing !== null)(
       await run("Resume", "Resume", "resumed")
       await click(`All streams of ${integration}`, "link")
       await page.getByRole("heading", { level: 1, name: integration }).waitFor()
-      await run("Try again now", "Try again now", "resume: accepted for 1 stream")
-      await run("Pause all", "Pause", /pause: accepted for 3 streams/)
-      await run("Resume", "Resume", /resume: accepted/)
+      await run("Try 1 stream again now", "Try 1 stream again now", "resume: accepted for 1 stream")
+      await run("Pause 3 streams", "Pause", /pause: accepted for 3 streams/)
+      await run(/^Resume \d streams$/, /^Resume/, /resume: accepted/)
     })
 
     it("find events with every filter, and reveal and hide their values", async () => {
@@ -326,6 +326,7 @@ describe.skipIf(missing !== null)(
         )
       }
       await click("All plugins", "link")
+      await page.getByText(/^2 handlers: 0 running, 0 due, 0 waiting, \d+ dead letters$/).waitFor()
       await run("Stop all writes", "Stop all writes", "No plugin starts a write")
       await run("Resume writes", "Resume writes", "Plugins may write again")
     })
@@ -416,17 +417,20 @@ describe.skipIf(missing !== null)(
       await items("/v1/deadletters", 10)
       await show("/plugins/audience")
       await page.locator(".group", { hasText: "10 dead letters of audience (ats.tag.created)" }).waitFor()
-      await page.getByText(/^After \d+ failures in a row, one delivery is tried at/).waitFor()
-      await page.locator(".sentence .badge.bad", { hasText: /^on, 1 circuit open$/ }).waitFor()
+      await page.getByText(/^It opened after 10 failures in a row\. One delivery is tried at/).waitFor()
+      await page.locator(".sentence .badge.good", { hasText: /^on$/ }).waitFor()
+      await page.locator(".sentence .badge.bad", { hasText: /^1 circuit open$/ }).waitFor()
       const attempts = page.getByRole("region", { name: "Attempts, table" }).getByRole("row", {
         name: /ats\.tag\.created/
       })
       await attempts.getByText("the list of the audience is closed").waitFor()
-      await page.getByText(/^Attempts per minute: \d+ in the last day, [1-9]\d* of them failed$/).waitFor({
+      await page.getByText(/^Attempts: \d+ in the last day, [1-9]\d* of them failed$/).waitFor({
         state: "attached"
       })
       await click("Send again")
-      await page.getByRole("dialog").getByText(/They wait: the circuit of audience/).waitFor()
+      await page.getByRole("dialog").getByText(
+        /Those of audience \(ats.tag.created\) wait: its circuit is open until .* UTC/
+      ).waitFor()
       await confirm(
         "Send 10 dead letters again",
         /10 dead letters sent again, waiting: the circuit .* is open, one is tried at/
@@ -436,7 +440,7 @@ describe.skipIf(missing !== null)(
       await run(/^Try now/, "Try now", "one delivery is tried now")
       await page.getByText("Sent again: 10 of 10 deliveries done.").waitFor()
       await page.getByText("No delivery was given up.").waitFor()
-      await page.locator(".sentence .badge.good", { hasText: /^on$/ }).waitFor()
+      await page.locator(".sentence .badge.bad").waitFor({ state: "detached" })
     })
 
     it("replay events from the page of a plugin, as its plan counts them", async () => {
@@ -475,18 +479,22 @@ describe.skipIf(missing !== null)(
       assert.notInclude(await dialog.innerText(), key)
       await fill({ Id: "sandbox:second", Account: "", Models: "ats.tag, ats.offer", [polls]: "", [sweeps]: "" })
       await dialog.getByRole("button", { name: "Add the integration" }).click()
-      await page.getByText("sandbox:second is added: 2 streams are read from now on").waitFor()
+      // the API does not know this integration, which the result of the command says
+      await page.locator(".outcome .bad", {
+        hasText: /^sandbox:second is added, but sandbox:second\/ats\.\w+ cannot be read: .*NOT_FOUND/
+      })
+        .waitFor()
       await click("sandbox:second", "link")
       await click("Remove")
       await page.getByRole("radio", { name: "Erase its records" }).check()
       await page.getByRole("dialog").getByText("No deleted event is published.").waitFor()
       await page.getByRole("radio", { name: "Keep its records" }).check()
-      await confirm(/^Remove, and keep \d+ records$/, "sandbox:second is removed; its records are kept")
+      await confirm(/^Remove$/, "sandbox:second is removed; its records are kept")
       await run("Read it again", "Read it again", "sandbox:second is read again")
       await click("Remove")
-      await confirm(/^Remove, and keep \d+ records$/, "sandbox:second is removed; its records are kept")
+      await confirm(/^Remove$/, "sandbox:second is removed; its records are kept")
       await page.getByText("It was removed, and is not read.").waitFor()
-      await run("Erase its data", /^Erase \d+ records$/, "sandbox:second is being erased")
+      await run("Erase its data", /^Erase$/, "sandbox:second is being erased")
       await page.getByText("There is no integration sandbox:second.").waitFor()
       await show(`/integrations/${integration}`)
       await page.getByText("The configuration declares this integration").waitFor()

@@ -7,7 +7,7 @@ const recorder = `(() => {
   const textOf = (nodes) => [...nodes].filter(({ nodeType }) => nodeType === 3).map(({ data }) => data).join("")
   const nameOf = (element) => {
     const labeled = element.matches("input, select") ? textOf(element.labels?.[0]?.childNodes ?? []) : textOf(element.childNodes)
-    return element.localName + " " + labeled.replace(/\\s+/g, " ").trim().replace(/\\d[\\d,]*/g, "#").replace("# dead letters", "# dead letter")
+    return element.localName + " " + labeled.replace(/\\s+/g, " ").trim().replace(/\\d[\\d,]*/g, "#").replace(/# (dead letter|stream)s/, "# $1")
   }
   const seen = new Set()
   const look = () => {

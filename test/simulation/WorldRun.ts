@@ -238,7 +238,10 @@ export class WorldRun {
 
   #launch(): Process {
     this.keepCopy()
-    const process = new Process(this.processes.length + 1, this.#environment)
+    const number = this.processes.length + 1
+    const { duration, lacksList } = this.plan.setting
+    const lacks = number % 3 === lacksList && this.time.now < start + duration
+    const process = new Process(number, this.#environment, lacks)
     this.processes = [...this.processes, process]
     this.trace(`process ${process.number}  starts`)
     process.start()

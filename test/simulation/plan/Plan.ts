@@ -260,6 +260,8 @@ export const writeRefusals = [
 
 export interface WorldSettings {
   readonly streams: ReadonlyArray<{ readonly integration: string; readonly model: SimulatedModel }>
+  /** Until the quiet phase, the configuration of every third process lacks the defined list: those whose number has this remainder. */
+  readonly lacksList: 0 | 1 | 2 | null
   /** Candidates are derived from applications. */
   readonly candidates: boolean
   /** From this time on the processes that start read candidates as a list, in ms since the start; null if none does. */

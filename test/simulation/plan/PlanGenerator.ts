@@ -84,6 +84,7 @@ const settingOf = (seed: number, random: SeededRandom, clock: Clock): WorldSetti
     futureDates: new SeededRandom(hash(`future dates ${seed}`)).boolean(0.3),
     plugins: false,
     refusedWrites: null,
+    lacksList: null,
     fleet: false,
     keys: false,
     requestSlots: null,

@@ -45,19 +45,30 @@ const withCandidateList = (plan: Plan): Plan => {
   const kept = plan.steps.filter((step) => !("trouble" in step) || !replacing.has(step.trouble))
   return {
     ...plan,
-    setting: { ...plan.setting, candidateList, streams: [...streams, { ...applications, model: "ats.candidate" }] },
+    setting: {
+      ...plan.setting,
+      candidateList,
+      lacksList: null,
+      streams: [...streams, { ...applications, model: "ats.candidate" }]
+    },
     steps: [...kept, ...candidateList === 0 ? [] : [restart]].sort((a, b) => a.at - b.at)
   }
 }
 
-/** In some of the worlds with skills, the list is one that the configuration defines; some of these only sweep it. */
+/**
+ * In some of the worlds with skills, the list is one that the configuration defines. In some of these it is only swept, in others some
+ * processes lack it.
+ */
 const withDefinedList = (plan: Plan): Plan => {
   const random = new SeededRandom(hash(`defined list ${plan.seed}`))
   if (random.boolean(0.5)) return plan
   const streams = plan.setting.streams.map((stream) =>
     stream.model === "hris.skill" ? { ...stream, model: "hris.ability" } as const : stream
   )
-  return { ...plan, setting: { ...plan.setting, streams, sweepOnly: random.boolean(0.3) } }
+  const sweepOnly = random.boolean(0.3)
+  const isDefined = streams.some(({ model }) => model === "hris.ability")
+  const lacksList = isDefined && random.boolean(0.5) ? random.pick([0, 1, 2] as const) : null
+  return { ...plan, setting: { ...plan.setting, streams, sweepOnly, lacksList } }
 }
 
 /** In some of the worlds that page by offset, changes do not move records. */

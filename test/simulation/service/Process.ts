@@ -22,8 +22,8 @@ import * as Forgetting from "../../../src/capture/forget/Forgetting.ts"
 import * as Capture from "../../../src/capture/schedule/Capture.ts"
 import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
 import { DeliveryEngine as Engine } from "../../../src/delivery/engine/DeliveryEngine.ts"
-import { CurrentModels } from "../../../src/domain/BuiltInModels.ts"
-import { derivedFrom, type Model, type Models, type StreamKey } from "../../../src/domain/Model.ts"
+import { builtInModels, CurrentModels } from "../../../src/domain/BuiltInModels.ts"
+import { derivedFrom, isModel, type Model, type Models, type StreamKey } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import { captureScopeOf } from "../../../src/domain/Shard.ts"
 import { KeyWatch } from "../../../src/fleet/KeyWatch.ts"
@@ -71,22 +71,29 @@ export class Process implements RunningProcess {
   readonly #environment: Environment
   readonly store: StoreAccess
   readonly listsCandidates: boolean
-  readonly #models: Models
   /** Whether the list of processes shows it as alive. */
   isListed = false
   readonly #scope = Effect.runSync(Scope.make())
   #dead = false
   #running: Fiber.Fiber<unknown> | null = null
+  /** The models that its configuration has. */
+  readonly #models: Models
   capture: Capture.Capture["Service"] | null = null
   forgetting: Forgetting.Forgetting["Service"] | null = null
 
-  constructor(number: number, environment: Environment) {
+  constructor(number: number, environment: Environment, lacksList = false) {
     this.number = number
     this.#environment = environment
     this.listsCandidates = environment.listsCandidates()
-    this.#models = modelsOf(environment.setting, this.listsCandidates)
     this.store = new StoreAccess(this, environment)
+    this.#models = lacksList ? builtInModels : modelsOf(environment.setting, this.listsCandidates)
   }
+
+  /** The processing of a model; that of a list which it does not know leaves the content as it is. */
+  readonly #processing = (model: Model): Processing.Processing =>
+    isModel(this.#models, model)
+      ? Processing.defaultProcessing(model, this.#models)
+      : Processing.unchanging(model, this.#models)
 
   /** Identifies the process since it took over the stream's shard: what it read before belongs to an earlier owner. */
   readerOf({ integration }: Pick<StreamKey, "integration">): string {
@@ -101,14 +108,16 @@ export class Process implements RunningProcess {
   start(): void {
     const { setting, simulatedPlacement, time } = this.#environment
     const models = this.#models
-    const read = setting.streams.filter(({ model }) => model !== "ats.candidate" || this.listsCandidates)
+    const read = setting.streams.filter(({ model }) =>
+      isModel(models, model) && (model !== "ats.candidate" || this.listsCandidates)
+    )
     const chosen = [...read.map(({ model }) => model), ...setting.candidates ? ["ats.candidate" as const] : []]
     const streams = read.map((stream) => {
       const derived = derivedFrom(models, stream.model, chosen)
       return {
         ...stream,
-        processing: Processing.defaultProcessing(stream.model, models),
-        ...derived === undefined ? {} : { derivedProcessing: Processing.defaultProcessing(derived, models) },
+        processing: this.#processing(stream.model),
+        ...derived === undefined ? {} : { derivedProcessing: this.#processing(derived) },
         account: "default",
         interval: Duration.millis(setting.interval),
         sweepInterval: Duration.millis(setting.sweepInterval)
@@ -121,7 +130,7 @@ export class Process implements RunningProcess {
       // redaction includes encryption with the current key
       ...(this.store.keyed === null
         ? {}
-        : { processingOf: ({ model }) => Processing.defaultProcessing(model as Model, models) })
+        : { processingOf: ({ model }) => isModel(this.#models, model) ? this.#processing(model) : null })
     })
     const service = Layer.provideMerge(this.#forgetting(), capture).pipe(
       Layer.merge(Relay.placedLayer({ progressEvery: "10 minutes", takesAgain: simulatedPlacement !== null })),
@@ -289,9 +298,7 @@ export class Process implements RunningProcess {
     return Layer.effectDiscard(Effect.map(Forgetting.Forgetting, (service) => {
       this.forgetting = service
     })).pipe(
-      Layer.provide(Forgetting.layer({
-        processing: (model) => Processing.defaultProcessing(model, this.#models)
-      })),
+      Layer.provide(Forgetting.layer({ processing: this.#processing })),
       Layer.provide(Layer.succeed(Deliveries, this.store.reachedDeliveries(deliveries)))
     )
   }

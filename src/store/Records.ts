@@ -216,9 +216,13 @@ export interface RecordWrite {
   readonly erased?: boolean
   /**
    * The content of other records that the record repeats, before and now; absent if unchanged. `before` is null if it is unknown: then no
-   * record becomes stale.
+   * record becomes stale. `isReindexed`: an earlier processing may have found other references, so those that did not change are stored too.
    */
-  readonly references?: { readonly before: References | null; readonly after: References }
+  readonly references?: {
+    readonly before: References | null
+    readonly after: References
+    readonly isReindexed?: boolean
+  }
 }
 
 /** A query for the derived records of source records that change. */

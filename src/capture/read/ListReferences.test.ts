@@ -10,7 +10,7 @@ import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { defineList, withLists } from "../../domain/DefinedList.ts"
-import type { Model } from "../../domain/Model.ts"
+import type { Model, Models } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { Store } from "../../store/Store.ts"
 
@@ -83,6 +83,41 @@ describe("a record of a defined list that other records repeat", () => {
       Effect.scoped,
       Effect.provide(Layer.merge(Scripted.layerOf(apis), MemoryStore.layer())),
       Effect.provideService(CurrentModels, models),
+      Effect.provideService(References.MinimumLogLevel, "None")
+    )
+  })
+
+  it.effect("is refreshed in a record that changed while the references of its list were added (N1)", () => {
+    const api = Scripted.make()
+    const put = (at: number, row: Scripted.Row, silent = false) => api.put(start + at * 60_000, row, { silent })
+    const ada = { id: "ada", first_name: "Ada" }
+    const read = (known: Models) =>
+      startProcess({
+        declared: [{ ...acme, models: ["hris.employee"] }],
+        processing: (model) => Processing.defaultProcessing(model, known)
+      }).pipe(Effect.provideService(CurrentModels, known))
+    return Effect.gen(function*() {
+      yield* TestClock.setTime(start)
+      put(-1, employee("ada", "Ada", null))
+      put(-1, employee("of ada", "Cy", ada))
+      put(-1, employee("none", "Ed", null))
+      const { stop } = yield* read(withLists([defineList("hris.employee", { path: "/hris/employees" })]))
+      yield* TestClock.adjust("10 minutes")
+      yield* stop
+      put(10, employee("of ada", "Cyril", ada))
+      yield* read(models)
+      yield* TestClock.adjust("30 minutes")
+      put(40, employee("ada", "Augusta", null))
+      put(40, employee("of ada", "Cyril", { ...ada, first_name: "Augusta" }), true)
+      yield* TestClock.adjust("3 minutes")
+      const events = yield* Effect.flatMap(Store, (store) => store.readLog({ after: 0, limit: 1000 }))
+      assert.deepStrictEqual(
+        events.slice(3).map(({ id, kind, origin }) => `${id} ${kind} ${origin}`),
+        ["of ada updated poll", "ada updated poll", "of ada updated refresh"]
+      )
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Layer.merge(Scripted.layer(api), MemoryStore.layer())),
       Effect.provideService(References.MinimumLogLevel, "None")
     )
   })

@@ -165,16 +165,17 @@ const referencesBy = (
   { processing, stream }: RecordWriteContext
 ): RecordWrite["references"] => {
   const of = (content: JsonObject) => findReferences(stream, processing, content)
+  const isReindexed = head !== undefined && head.fingerprint !== processing.fingerprint
   switch (change.kind) {
     case "created":
     case "restored":
       return { before: noReferences, after: of(next.content) }
     case "updated":
-      return { before: of(change.before), after: of(next.content) }
+      return { before: of(change.before), after: of(next.content), isReindexed }
     case "deleted":
       return change.before === null ? undefined : { before: of(change.before), after: noReferences }
     case "same":
-      return head?.fingerprint === processing.fingerprint ? undefined : { before: null, after: of(next.content) }
+      return isReindexed || head === undefined ? { before: null, after: of(next.content) } : undefined
     default:
       return undefined
   }

@@ -155,9 +155,10 @@ const compare = (stream: number, writes: ReadonlyArray<RecordWrite>) => {
       }
     }
     for (const [referencedRecord, { content, unannounced }] of references.after) {
-      if (references.before?.get(referencedRecord)?.content === content) continue
+      const isUnchanged = references.before?.get(referencedRecord)?.content === content
+      if (isUnchanged && references.isReindexed !== true) continue
       if (unannounced) added.push(rowOf(referencedRecord, content, stream, id))
-      if (references.before === null) continue
+      if (isUnchanged || references.before === null) continue
       const key = `${referencedRecord} ${content}`
       const known = changed.get(key)
       if (known === undefined) changed.set(key, { referencedRecord, content, ids: [id] })

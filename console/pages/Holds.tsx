@@ -1,4 +1,5 @@
 /** Holds of the guard: the changes that wait for a decision, and the decision. */
+import { Fragment } from "preact"
 import { useState } from "preact/hooks"
 import type {
   HeldContents,
@@ -7,8 +8,10 @@ import type {
   HoldPlanView,
   HoldView
 } from "../../src/http/contract/HoldApi.ts"
+import type { PluginList } from "../../src/http/contract/PluginApi.ts"
+import type { StreamDetailView } from "../../src/http/contract/StreamDetailApi.ts"
 import { get, post, RequestError } from "../Client.ts"
-import { number, plural } from "../Format.ts"
+import { number, plural, sentence } from "../Format.ts"
 import { overview } from "../Live.ts"
 import { At, Badge, Empty, Fact, Facts, Failure, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
 import { Choices } from "../parts/Choices.tsx"
@@ -30,7 +33,7 @@ const tones: Readonly<Record<HoldView["state"], Tone>> = {
 const kinds: Readonly<Record<HoldView["kind"], string>> = {
   deletes: "records that would be deleted",
   restores: "records that would come back",
-  scope: "properties that would be lost or filled in many records"
+  scope: "properties that many records would lose or get"
 }
 
 const columns: ReadonlyArray<Column<HoldView>> = [
@@ -53,7 +56,7 @@ export const HoldsPage = () => {
       <Title text="Holds" />
       <p>{plural(overview.value?.open_holds ?? 0, "hold waits", "holds wait")} for a decision.</p>
       <Filters>
-        <SelectFilter label="State" name="state" options={Object.keys(tones)} all="not approved" />
+        <SelectFilter label="State" name="state" options={Object.keys(tones)} all="not ended" />
       </Filters>
       <Loaded resource={list}>
         {({ items, next }) =>
@@ -75,13 +78,27 @@ const modes = { events: {}, backfill: { origin: "backfill" }, silent: { silent: 
 type Mode = keyof typeof modes
 
 const publishing = {
-  events: "Publish the changes as events",
-  backfill: "Publish them as old records: plugins skip them by default"
+  events: "Publish them as events: every consumer gets them",
+  backfill: "Publish them as old records: every consumer gets them, and plugins skip them by default"
 }
-/** Only of lost or filled properties. */
+/** Only of properties that records lose or get. */
 const accepting = {
   ...publishing,
-  silent: "Publish nothing: the new content counts as published"
+  silent: "Publish nothing: no consumer gets an event, and the new content counts as published"
+}
+
+/** While the stream is not read, the page shows an old state of the source. */
+const Unread = ({ hold: { integration, model } }: { readonly hold: HoldView }) => {
+  const { data } = useResource<StreamDetailView>(`/v1${streamPath(integration, model)}/detail`)
+  return data === null || !["blocked", "failing", "paused"].includes(data.state) ? null : (
+    <div class="notice warn">
+      <p>
+        <strong>The stream is {data.state}:</strong> the page shows what was read{" "}
+        <Since at={data.stream.last_poll_at} suffix=" ago" />, and the source may have changed since. Decide after it is
+        read again.
+      </p>
+    </div>
+  )
 }
 
 const Approve = ({ hold, reload }: { readonly hold: HoldView; readonly reload: () => unknown }) => {
@@ -90,9 +107,9 @@ const Approve = ({ hold, reload }: { readonly hold: HoldView; readonly reload: (
   const count = plan?.hold.records ?? hold.records
   return (
     <Command
-      label="Approve"
+      label={`Approve ${plural(hold.records, "change")}`}
       tone="danger"
-      title={`Approve hold ${hold.id}?`}
+      title={`Approve ${plural(count, "change")} of ${hold.stream}?`}
       confirm={mode === "silent" ? `Accept ${plural(count, "change")}` : `Publish ${plural(count, "change")}`}
       isBlocked={plan === null}
       onOpen={load}
@@ -103,15 +120,12 @@ const Approve = ({ hold, reload }: { readonly hold: HoldView; readonly reload: (
       }}
       after={reload}
     >
-      <p>An approval cannot be undone. It applies to exactly the changes that are counted here.</p>
-      {shown(({ hold, plan }) => (
-        <Facts>
-          <Fact name="Changes">{number(hold.records)}</Fact>
-          <Fact name="Plan">
-            <code>{plan}</code>
-          </Fact>
-        </Facts>
-      ))}
+      <Unread hold={hold} />
+      <p>
+        An approval cannot be undone. If a record changes before you confirm, nothing is published, and this dialog says
+        so.
+      </p>
+      {shown(({ hold: { reason } }) => <p>{sentence(reason)}.</p>)}
       <Choices<Mode>
         legend="How"
         name="mode"
@@ -133,7 +147,11 @@ const Changes = ({ content, kind, record }: {
 }) => {
   if (record.reason !== null) return <>deleted: {deletions[record.reason] ?? record.reason}</>
   if (record.paths.length === 0) return <>{kind === "deletes" ? "deleted" : kind === "restores" ? "comes back" : "–"}</>
-  const changes = content?.changes ?? record.paths.map((path) => ({ path, before: masked, after: masked }))
+  const changes = content?.changes ?? record.paths.map((path) => ({
+    path,
+    before: record.gained.includes(path) ? "nothing" : masked,
+    after: record.lost.includes(path) ? "nothing" : masked
+  }))
   return <>{changes.map((change) => <Change key={change.path} {...change} />)}</>
 }
 
@@ -157,7 +175,7 @@ const recordColumns = (
     kind: "wide",
     cell: (record) => <Changes record={record} content={contents?.get(record.id)} kind={kind} />
   },
-  { title: "Changed at", cell: ({ changed_at }) => <At at={changed_at} /> },
+  { title: "Changed at (UTC)", cell: ({ changed_at }) => <At at={changed_at} /> },
   {
     title: "More",
     cell: ({ id }) => {
@@ -198,14 +216,45 @@ const Records = ({ page: { hold, next, records } }: { readonly page: HoldRecords
             {contents === null
               ? <button type="button" onClick={reveal}>Reveal names and values</button>
               : <button type="button" onClick={() => setState(null)}>Hide names and values</button>}
-            <span class="quiet">Revealing is recorded in the audit log.</span>
+            {contents === null ? <span class="quiet">Revealing is recorded in the audit log.</span> : null}
           </div>
+          {records.length === hold.records
+            ? null
+            : <p class="quiet">{number(records.length)} of {plural(hold.records, "record")}</p>}
           {state instanceof RequestError ? <Failure error={state} retry={reveal} /> : null}
           <Table label="Held records" columns={recordColumns(hold, contents)} rows={records} keyOf={({ id }) => id} />
         </>
       )}
       <Pager label="held records" next={next} />
     </Section>
+  )
+}
+
+const publishedKinds: Readonly<Record<HoldView["kind"], string>> = {
+  deletes: "deleted",
+  restores: "created",
+  scope: "updated"
+}
+
+/** The consumers of the events that an approval publishes. */
+const Consumers = ({ hold: { kind, model } }: { readonly hold: HoldView }) => {
+  const { data } = useResource<PluginList>("/v1/plugins", false)
+  if (data === null) return null
+  const event = `${model}.${publishedKinds[kind]}`
+  const plugins = data.items.filter(({ handlers }) => handlers.some(({ trigger }) => trigger?.of === event))
+  const usesKafka = overview.value?.path.some(({ state, step }) => step === "kafka" && state !== "unused") === true
+  return (
+    <p>
+      The events <code>{event}</code> go to the readers of the event feed{usesKafka ? ", to Kafka" : ""} and to{" "}
+      {plugins.length === 0
+        ? "no plugin"
+        : plugins.map(({ plugin }, index) => (
+          <Fragment key={plugin}>
+            {index === 0 ? "" : ", "}
+            <a href={`/plugins/${encodeURIComponent(plugin)}`}>{plugin}</a>
+          </Fragment>
+        ))}.
+    </p>
   )
 }
 
@@ -225,6 +274,7 @@ const Patterns = ({ hold }: { readonly hold: HoldView }) => {
           </ul>
         )}
       </Loaded>
+      <Consumers hold={hold} />
     </Section>
   )
 }
@@ -259,6 +309,13 @@ const Decision = ({ page: { decision, hold } }: { readonly page: HoldRecords }) 
     </div>
   )
 
+/** When a rejected change is held, or published, once more. */
+const again: Readonly<Record<HoldView["kind"], string>> = {
+  deletes: "A record counts as deleted again only after the API has shown it in between.",
+  restores: "They are held again only if the API shows them with different content.",
+  scope: "They are held again only if the API shows them with different content."
+}
+
 const Decide = ({ hold, reload }: { readonly hold: HoldView; readonly reload: () => unknown }) =>
   hold.state !== "open" && hold.state !== "rejected" ? null : (
     <Section id="decide" title="What to do">
@@ -268,21 +325,22 @@ const Decide = ({ hold, reload }: { readonly hold: HoldView; readonly reload: ()
             <>
               <li>
                 <strong>Do nothing</strong>{" "}
-                if the source is wrong and will be repaired: records that look as before leave the hold. Until then they
-                wait, however long{hold.kind === "scope" ? "" : ", unless the reason above says otherwise"}. All other
-                changes of the stream are published.
+                if the source is wrong and will be repaired: records that look as before leave the hold.{" "}
+                {hold.sweep_at === null
+                  ? "The others wait until you decide, or until a sweep finds fewer than the limits."
+                  : "The next sweep publishes the others."} All other changes are published
+                {hold.kind === "scope" ? ", also those of the held records" : ""}.
               </li>
               <li>
                 <strong>Reject</strong>{" "}
-                if the source is wrong and stays so: nothing is published, the records stay as they were published, and
-                the hold can still be approved. They are held again only if the API shows them with different content.
+                if the source is wrong and stays so: nothing is published, no sweep publishes it later, and you can
+                still approve. {again[hold.kind]} It does not ask again.
               </li>
             </>
           )
           : null}
         <li>
-          <strong>Approve</strong>{" "}
-          if the changes are real: an approval publishes them and cannot be undone, so it asks again.
+          <strong>Approve</strong> if the changes are real: they are published. This cannot be undone, so it asks again.
         </li>
       </ul>
       <div class="buttons">
@@ -321,6 +379,7 @@ export const HoldPage = ({ parameters: [id = ""] }: { readonly parameters: Reado
                 <Badge tone={tones[hold.state]}>{hold.state}</Badge> {hold.reason}
               </p>
               <Decision page={page} />
+              <Unread hold={hold} />
               <Facts>
                 <Fact name="Stream">
                   <a href={streamPath(hold.integration, hold.model)}>{hold.stream}</a>

@@ -6,6 +6,10 @@ export const textOf = (value: unknown): string =>
 
 export const Value = ({ value }: { readonly value: unknown }) => <pre>{textOf(value)}</pre>
 
+/** Says which kind of nothing a side of a change is. */
+const sideOf = (value: unknown): string =>
+  value === undefined ? "no property" : value === null ? "null" : value === "" ? "empty text" : textOf(value)
+
 /** One changed path in a line. */
 export const Change = ({ after, before, path }: {
   readonly path: string
@@ -13,7 +17,7 @@ export const Change = ({ after, before, path }: {
   readonly after: unknown
 }) => (
   <div class="change">
-    <code>{path}</code> <del>{textOf(before)}</del> → <ins>{textOf(after)}</ins>
+    <code>{path}</code> <del>{sideOf(before)}</del> → <ins>{sideOf(after)}</ins>
   </div>
 )
 

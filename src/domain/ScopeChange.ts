@@ -28,7 +28,8 @@ export const scopeVerbs: Readonly<Record<ScopeChange["to"], string>> = {
 
 type Value = JsonValue | undefined
 
-const isNothing = (value: Value): boolean =>
+/** No value, null, or an empty array. */
+export const isNothing = (value: Value): boolean =>
   value === undefined || value === null || (isArray(value) && value.length === 0)
 
 const property = (value: Value, name: string): Value =>

@@ -49,6 +49,8 @@ const HeldRecord = Schema.Struct({
     description:
       "Paths (JSON Pointer) that would change, without values, at most 200; none if the record would be deleted or restored"
   }),
+  lost: Schema.Array(Schema.String).annotate({ description: "Those of `paths` whose value would go" }),
+  gained: Schema.Array(Schema.String).annotate({ description: "Those of `paths` that have no value now" }),
   changed_at: Instant,
   detected_at: Schema.String
 })

@@ -11,7 +11,7 @@ import type { DeleteReason } from "../../domain/ChangeEvent.ts"
 import { diff, type PathChange } from "../../domain/Diff.ts"
 import type { Models } from "../../domain/Model.ts"
 import { defaultProcessing } from "../../domain/Processing.ts"
-import { findScopeChanges, scopeVerbs } from "../../domain/ScopeChange.ts"
+import { findScopeChanges, isNothing, scopeVerbs } from "../../domain/ScopeChange.ts"
 import type { HeldRow, ListedHold } from "../../store/Records.ts"
 import { Store } from "../../store/Store.ts"
 import type { HeldContents, HoldPatterns } from "../contract/HoldApi.ts"
@@ -45,8 +45,16 @@ export const changesOf = Effect.fnUntraced(function*(hold: ListedHold, after: st
   return (yield* (yield* Store).heldRows(hold.id, after, limit)).map(changeOf(yield* CurrentModels, hold))
 })
 
-export const pathsOf = ({ changes }: HeldChange): ReadonlyArray<string> =>
-  changes.slice(0, mostPaths).map(({ path }) => path)
+/** The paths that change, without values; and those of them that are empty afterwards, or before. */
+export const pathsOf = ({ changes }: HeldChange) => {
+  const shown = changes.slice(0, mostPaths)
+  const paths = (some: ReadonlyArray<PathChange>): ReadonlyArray<string> => some.map(({ path }) => path)
+  return {
+    paths: paths(shown),
+    lost: paths(shown.filter(({ after }) => isNothing(after))),
+    gained: paths(shown.filter(({ before }) => isNothing(before)))
+  }
+}
 
 const deletions: Readonly<Partial<Record<DeleteReason, string>>> = {
   flagged: "would be deleted: the API marks them as deleted",

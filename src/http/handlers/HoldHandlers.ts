@@ -132,7 +132,7 @@ export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
             remote_id: remoteId,
             status: status === "rejected" ? "rejected" as const : "held" as const,
             reason,
-            paths: pathsOf(change),
+            ...pathsOf(change),
             changed_at: changedAt,
             detected_at: formatTime(detectedAt)
           }

@@ -158,7 +158,7 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
     await tabTo(/^Hold \d+$/)
     await page.keyboard.press("Enter")
     await page.getByRole("button", { name: "Approve" }).waitFor()
-    await tabTo(/^Approve$/)
+    await tabTo(/^Approve/)
     await page.keyboard.press("Enter")
     await page.getByRole("dialog").waitFor()
     for (let presses = 0; presses < 12; presses++) {
@@ -170,7 +170,7 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
     }
     await page.keyboard.press("Escape")
     await page.getByRole("dialog").waitFor({ state: "detached" })
-    assert.strictEqual(await focused(), "Approve")
+    assert.match(await focused(), /^Approve/)
     // no element has the focus without being visible, or without an outline
     await show(page, "/streams")
     const hidden = `(() => {

@@ -130,7 +130,13 @@ describe("the effects of an approval", () => {
   served("is shown by path and counted by pattern, without a value (I11)", function*() {
     const { deletes, scope } = yield* compared
     const page = yield* ask(`/v1/holds/${scope}`)
-    assert.deepInclude(page.body.records[0], { id: "d", remote_id: "r-d", paths: ["/color", "/name"] })
+    assert.deepInclude(page.body.records[0], {
+      id: "d",
+      remote_id: "r-d",
+      paths: ["/color", "/name"],
+      lost: ["/name"],
+      gained: []
+    })
     const patterns = yield* ask(`/v1/holds/${scope}/patterns`)
     assert.deepStrictEqual(patterns.body, { counted: 2, patterns: [{ what: "lose name", records: 2 }] })
     assert.deepStrictEqual((yield* ask(`/v1/holds/${deletes}/patterns`)).body, {

@@ -55,7 +55,7 @@ describe.skipIf(missing !== null)(`the console${missing === null ? "" : ` (skipp
     await page.getByLabel("Model").selectOption(model)
     await page.getByLabel("Kind").selectOption("updated")
     await page.getByLabel("Transition").selectOption("renamed")
-    await page.getByText("1 event", { exact: false }).first().waitFor()
+    await page.getByText(/^1 event\b/).waitFor()
     assert.include(await events.nth(1).textContent(), renamed)
     await events.nth(1).getByRole("link").first().click()
     await page.getByText("/first_name").first().waitFor()

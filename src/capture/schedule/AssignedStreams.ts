@@ -71,6 +71,11 @@ const dropUnpublished = Effect.fnUntraced(function*(tx: StreamTx, now: number) {
   }
 })
 
+const noteRestart = (stream: StreamKey, isList: boolean) =>
+  Effect.logInfo("stream starts again; records that do not differ get no event").pipe(
+    annotate(stream, { why: isList ? "it was derived, and is a list now" : "it was a list, and is derived now" })
+  )
+
 const warnOfUnknown = (stream: StreamKey) =>
   Effect.logWarning("stream is no longer read: the configuration of this process defines no such list").pipe(
     annotate(stream, {
@@ -142,6 +147,7 @@ export const make = (
           yield* tx.saveState({ ...next, ...condition })
         })
       )
+      if (restarts) yield* noteRestart(state, isRead(state))
     }
     return states.filter((state) => settingsOf.has(streamName(state)))
   })

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import type * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
@@ -87,11 +88,19 @@ describe("ats.candidate as a list", () => {
       list(world, { ...candidate("same", "1"), email_addresses: candidate("same", "1").email_addresses.toReversed() })
       list(world, candidate("other", "2", 1), 1)
       list(world, candidate("new", "1"))
-      yield* run(withList, 5)
+      const lines: Array<unknown> = []
+      const logger = Logger.make<unknown, void>(({ fiber }) =>
+        void lines.push(fiber.getRef(References.CurrentLogAnnotations)["why"])
+      )
+      yield* run(withList, 5).pipe(
+        Effect.provide(Logger.layer([logger])),
+        Effect.provideService(References.MinimumLogLevel, "Info")
+      )
       const changed = ["other 2 updated 2", "new 1 created 1"]
       assert.deepStrictEqual((yield* published).slice(2), changed)
       assert.strictEqual((yield* events).at(-1)?.origin, "backfill")
       assert.strictEqual((yield* state).phase, "live")
+      assert.include(lines, "it was derived, and is a list now")
 
       apply(world, "a", candidate("same", "from the application", 11), 11)
       list(world, candidate("new", "2", 11), 11)

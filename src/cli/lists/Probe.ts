@@ -53,6 +53,8 @@ const timeOf = (value: unknown): number => {
   return time > 0 && time < Date.UTC(2100) ? time : -Infinity
 }
 
+const emptyFilter = "returns nothing: sweeps find the changes"
+
 /** Requests the changes after now, and those after shortly before the newest change among the records. */
 const checkUpdatedAfter = Effect.fnUntraced(function*(ask: Ask, first: Page, records: Records) {
   const newest = records.reduce((latest, record) => Math.max(latest, timeOf(record["changed_at"])), -Infinity)
@@ -62,7 +64,7 @@ const checkUpdatedAfter = Effect.fnUntraced(function*(ask: Ask, first: Page, rec
   if (unchanged > 0 && 2 * unchanged >= first.results.length) return "ignored: every poll reads the whole list"
   if (newest === -Infinity) return "supported"
   const recent = yield* ask({ updatedAfter: newest - 1000 })
-  return recent.results.length === 0 ? "returns nothing: sweeps find the changes" : "supported"
+  return recent.results.length === 0 ? emptyFilter : "supported"
 }, finding)
 
 /** Requests one of the records by its id. */
@@ -106,6 +108,7 @@ const moduleText = ({ model, path }: Probe, findings: ReadonlyArray<string>, fie
     .../\btime\b(?!:)/.test(schema ?? "") ? ['const time = Schema.String.annotate({ format: "date-time" })\n'] : [],
     `export const ${title.charAt(0).toLowerCase()}${title.slice(1)} = defineList("${model}", {`,
     `  path: "${path}",`,
+    ...findings.some((line) => line.endsWith(emptyFilter)) ? ["  sweepOnly: true,"] : [],
     ...schema === null ? [] : [`  schema: ${schema},`],
     ...references.length === 0 ? [] : [
       "  // Several records repeat the same record at these paths. With the next lines, its changes are found before the next sweep:",

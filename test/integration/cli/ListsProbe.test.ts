@@ -146,6 +146,7 @@ export const hrisPeople = defineList("hris.people", {
   it("reads a list that answers filters with nothing or an error, that has no end, or that has rows without meaning", async () => {
     const silent = (await probe("/hris/silent")).stdout
     assert.include(silent, "- updated_after: returns nothing: sweeps find the changes")
+    assert.include(silent, '  path: "/hris/silent",\n  sweepOnly: true,\n')
     assert.include(silent, "- ids: not supported")
     const strict = (await probe("/hris/strict")).stdout
     assert.match(strict, /- ids: unknown, because of an error: .*PLATFORM\.INPUT_INVALID/)

@@ -220,7 +220,7 @@ const fullReadColumns = [
 export const sending =
   "A third of the processor time of first reads is [sending to Kafka](decisions/kafka.md#two-drivers)."
 export const heap =
-  "V8 lets the heap grow before it collects garbage; [options that were tried](decisions/scheduling.md#memory-and-requests) cost processor time."
+  "Most of the peak of a first read is garbage that V8 has not collected yet; [options that were tried](decisions/scheduling.md#memory-and-requests) cost a tenth more processor time."
 
 export const first: Section = {
   name: "first",

@@ -165,8 +165,9 @@ const show = (without: ReadonlyArray<string>) => (runs: ReadonlyArray<Run>): str
 }
 
 const perPoll =
-  "A poll costs 1.8 ms: the request about 0.4, the rest the schedule, messages to the thread of the database and garbage collection."
-const memory = "An idle stream needs about 0.1 MB of state, fibers and timers."
+  "A poll without changes costs 1.6 ms: 0.4 for the request, a third for garbage collection, the rest for many small steps. Fewer polls of quiet streams would change it."
+const memory =
+  "3,300 streams keep 130 MB in use. V8 lets the heap grow to four times that before it collects garbage again."
 
 export const streams: Section = {
   name: "streams",

@@ -128,8 +128,6 @@ export const entryOf = (list: AnyList): ListEntry => {
     model: list.model,
     ...sweepOnly ? { sweepOnly } : {},
     path,
-    // the copies themselves say which properties they share with the records of the list
-    self: { kind: list.model.slice(list.model.indexOf(".") + 1), shared: [] },
     nested: references?.map(({ kind, path, shared }) => ({ path: segmentsOf(path), kind, shared })) ?? nested,
     unordered: unordered ?? knownUnordered,
     transitions: Object.entries(transitions).map(([name, { becomes, path }]) => ({

@@ -63,10 +63,14 @@ describe("forgotten records", () => {
         reviewer: null
       }
     )
-    const references = [{ path: "boss", kind: "employee", shared: [] }]
+    const references = [
+      { path: "boss", kind: "employee", shared: [] },
+      { path: "hired_by", kind: "application", shared: [] }
+    ]
     const teams = entryOf(defineList("hris.team", { path: "/teams", references }))
     const models = makeModels([...builtInModels.entries, teams])
     assert.include(embeddingModels(models, "hris.employee"), "hris.team")
+    assert.include(embeddingModels(models, "ats.application"), "hris.team")
     assert.deepStrictEqual(
       withoutCopies(models, "hris.team", { id: "t", boss: { id: "f" } }, forgotten("hris.employee", "f")),
       {

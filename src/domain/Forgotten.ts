@@ -12,7 +12,7 @@
 import { hash } from "node:crypto"
 import { isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
 import { type PathChange, segments } from "./Diff.ts"
-import { type Model, type Models, type NestedReference, perModels, type RecordEntry } from "./Model.ts"
+import { kindsOf, type Model, type Models, type NestedReference, perModels, type RecordEntry } from "./Model.ts"
 
 /** Kinds of people that appear only inside other records, by the name under which they can be forgotten. */
 const embeddedOnly = { "hris.employee": "employee", "ats.user": "user" } as const
@@ -36,7 +36,7 @@ export interface ForgettableRecord {
 const modelsOfKinds = ({ lists }: Models): ReadonlyMap<string, Model> =>
   new Map<string, Model>([
     ["candidate", "ats.candidate"],
-    ...lists.flatMap(({ model, self }): ReadonlyArray<[string, Model]> => self === null ? [] : [[self.kind, model]]),
+    ...lists.flatMap((entry) => kindsOf(entry).map((kind): [string, Model] => [kind, entry.model])),
     ...Object.entries(embeddedOnly).map(([model, kind]): [string, Model] => [kind, model as Model])
   ])
 

@@ -34,7 +34,7 @@ export interface TransitionRule {
 /** A kind of record that other records embed. Within an integration, equal kind and id mean the same record. */
 export interface NestedKind {
   readonly kind: string
-  /** The properties that every embedded copy of this kind has. Empty for a list of which each copy says what it shares. */
+  /** The properties that every embedded copy of this kind has. */
   readonly shared: ReadonlyArray<string>
 }
 
@@ -70,7 +70,7 @@ export interface ListEntry extends RecordEntry {
   /** Path relative to the base URL. */
   readonly path: string
   readonly propagation: Readonly<Record<string, Propagation>>
-  /** The kind under which other records embed records of this model; null if they do not. */
+  /** The kind under which the built-in models embed records of this model; null if they do not. */
   readonly self: NestedKind | null
   /**
    * Names that the tool catalog may use for the model besides its name and the end of its path, in snake case and without the category. The
@@ -80,6 +80,11 @@ export interface ListEntry extends RecordEntry {
   /** True if the API only returns the list as a whole: it has no filters, pages, timestamps or requests by id. It is `sweepOnly` too. */
   readonly unpaged?: true
 }
+
+/** The kinds under which other records embed records of the list: the built-in one, and the name of the model without its category. */
+export const kindsOf = ({ model, self }: ListEntry): ReadonlyArray<string> => [
+  ...new Set([model.slice(model.indexOf(".") + 1), ...self === null ? [] : [self.kind]])
+]
 
 /** A derived model has no list: each of its records is the value of `property` in a record of model `from`. */
 export interface DerivedEntry extends RecordEntry {

@@ -90,6 +90,18 @@ describe("references", () => {
     assert.isFalse(payslip.has([...manager!.keys()][0]!))
   })
 
+  it("copies of built-in records in a defined list are compared with these records", () => {
+    const shared = ["outcome"]
+    const list = entryOf(
+      defineList("ats.note", { path: "/ats/notes", references: [{ path: "about", kind: "application", shared }] })
+    )
+    const models = makeModels([...builtInModels.entries, list])
+    const show = (model: Model, content: JsonObject) => of(model, content, Processing.defaultProcessing(model, models))
+    const about = { id: "a", outcome: "HIRED" }
+    const [referencedRecord, copy] = [...show("ats.note", { id: "n", about })][0]!
+    assert.strictEqual(show("ats.application", about).get(referencedRecord)?.content, copy.content)
+  })
+
   it("redacted content is not compared (I11)", () => {
     const redacted = Processing.make("ats.offer", {
       remoteData: "drop",

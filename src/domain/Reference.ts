@@ -11,7 +11,7 @@
  *   next sweep.
  */
 import { canonical, isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
-import { type Model, type NestedKind, type NestedReference, perModels, type StreamKey } from "./Model.ts"
+import { kindsOf, type Model, type NestedKind, type NestedReference, perModels, type StreamKey } from "./Model.ts"
 import type { Processing } from "./Processing.ts"
 
 export interface Reference {
@@ -49,7 +49,7 @@ const referencePaths = perModels(({ lists }): ReadonlyMap<Model, ReadonlyArray<R
     return one
   }
   const repeated = lists.map(({ nested, propagation, self }) => {
-    if (self !== null && self.shared.length > 0) grouped(self)
+    if (self !== null) grouped(self)
     return nested.map((reference): ReferencePath => ({
       ...grouped(reference),
       path: reference.path,
@@ -59,10 +59,10 @@ const referencePaths = perModels(({ lists }): ReadonlyMap<Model, ReadonlyArray<R
   const unannouncedGroups = new Set(
     repeated.flat().filter(({ unannounced }) => unannounced).map(({ group }) => group)
   )
-  const all = lists.map(({ model, self }, index): readonly [Model, ReadonlyArray<ReferencePath>] => {
+  const all = lists.map((entry, index): readonly [Model, ReadonlyArray<ReferencePath>] => {
     // the record has the properties of every set, so it is compared with every copy
-    const own = self === null ? [] : [...sharedBy.get(self.kind)?.values() ?? []]
-    return [model, [...own.map((one) => ({ ...one, path: [], unannounced: false })), ...repeated[index]!]]
+    const own = kindsOf(entry).flatMap((kind) => [...sharedBy.get(kind)?.values() ?? []])
+    return [entry.model, [...own.map((one) => ({ ...one, path: [], unannounced: false })), ...repeated[index]!]]
   })
   return new Map(all.map(([model, places]) => [model, places.filter(({ group }) => unannouncedGroups.has(group))]))
 })

@@ -59,8 +59,8 @@ const failure = async (response: Response): Promise<RequestError> => {
 const unreachable = new RequestError(
   0,
   "The process does not answer.",
-  "It may be restarting, or the network is down. If this lasts, check that the process runs; when it is started again, it continues " +
-    "where it stopped."
+  "It may be restarting, or the network is down. If this lasts, check that the process runs, with the command rollcall status on its host. " +
+    "When it is started again, it continues where it stopped."
 )
 
 const send = async (path: string, init: RequestInit): Promise<Response> => {

@@ -17,5 +17,9 @@ export const plural = (count: number, noun: string, plural = `${noun}s`): string
 /** In UTC, as in the logs: `2026-03-01 12:00:00` */
 export const time = (text: string): string => text.slice(0, 19).replace("T", " ")
 
+/** The time of a day in UTC; with the day if it is not that of `now`: `12:00:00` */
+export const moment = (text: string, now: number): string =>
+  text.slice(0, 10) === new Date(now).toISOString().slice(0, 10) ? text.slice(11, 19) : time(text)
+
 /** Begins with a capital letter. */
 export const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`

@@ -5,6 +5,8 @@ import { follow, get, RequestError } from "./Client.ts"
 
 export const overview = signal<OverviewView | null>(null)
 /** `lost`: the connection ended, and another one is tried. */
+export const usesKafka = (): boolean =>
+  overview.value?.path.some(({ state, step }) => step === "kafka" && state !== "unused") === true
 export const connection = signal<"connecting" | "live" | "lost">("connecting")
 /** Why there is no connection; null while there is one, and after an answer that simply ended. */
 export const problem = signal<RequestError | null>(null)

@@ -111,10 +111,12 @@ const ConnectionState = () => {
       <span>
         <span class={`dot ${isOld ? "warn" : "good"}`} aria-hidden="true" />
         <span role="status">{text}</span>
-        {isOld && state !== null ? `, as of ${since(state.as_of, serverNow.value)} ago` : null}
+        {isOld && state !== null
+          ? `, ${isPaused.value ? "as of" : "last contact"} ${since(state.as_of, serverNow.value)} ago`
+          : null}
       </span>
       <button type="button" class="small" aria-pressed={isPaused.value} onClick={togglePause}>
-        {isPaused.value ? "Resume" : "Pause"}
+        {isPaused.value ? "Resume updates" : "Pause updates"}
       </button>
     </div>
   )
@@ -138,9 +140,9 @@ const Stale = () => {
   return (
     <div role="status">
       {connection.value !== "lost" ? null : (
-        <div class="notice bad">
+        <div class="notice bad outage">
           <p>
-            <strong>Not connected:</strong> {message} {hint}{" "}
+            <strong>Not connected: {message}</strong> {hint}{" "}
             {state === null ? "" : `The page shows the state of ${time(state.as_of)} UTC. `}
             The console tries again by itself.
           </p>
@@ -200,7 +202,7 @@ const Console = () => {
           </p>
           {mayOperate ? null : <p>Read only: the token allows no commands</p>}
           <p>
-            <a href="/glossary">Words</a> · <a href="/docs" data-outside>API</a> ·{" "}
+            <a href="/glossary">Glossary</a> · <a href="/docs" data-outside>API</a> ·{" "}
             <a href="/console/licenses.txt" data-outside>Licenses</a>
           </p>
           {isSignedIn
@@ -213,7 +215,7 @@ const Console = () => {
             : null}
         </div>
       </header>
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} class={connection.value === "lost" ? "old" : ""}>
         <Stale />
         <Outage />
         <div class="outcome" role="status">

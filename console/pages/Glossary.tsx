@@ -3,8 +3,8 @@ import { Scroll, Title } from "../parts/Basics.tsx"
 
 export const GlossaryPage = () => (
   <>
-    <Title text="Words" />
-    <Scroll label="Words">
+    <Title text="Glossary" />
+    <Scroll label="Glossary">
       <table>
         <thead>
           <tr>

@@ -12,7 +12,7 @@ import type { PluginList } from "../../src/http/contract/PluginApi.ts"
 import type { StreamDetailView } from "../../src/http/contract/StreamDetailApi.ts"
 import { get, post, RequestError } from "../Client.ts"
 import { number, plural, sentence } from "../Format.ts"
-import { overview } from "../Live.ts"
+import { overview, usesKafka } from "../Live.ts"
 import { At, Badge, Empty, Fact, Facts, Failure, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
 import { Choices } from "../parts/Choices.tsx"
 import { Command, Immediate } from "../parts/Command.tsx"
@@ -242,10 +242,9 @@ const Consumers = ({ hold: { kind, model } }: { readonly hold: HoldView }) => {
   if (data === null) return null
   const event = `${model}.${publishedKinds[kind]}`
   const plugins = data.items.filter(({ handlers }) => handlers.some(({ trigger }) => trigger?.of === event))
-  const usesKafka = overview.value?.path.some(({ state, step }) => step === "kafka" && state !== "unused") === true
   return (
     <p>
-      The events <code>{event}</code> go to the readers of the event feed{usesKafka ? ", to Kafka" : ""} and to{" "}
+      The events <code>{event}</code> go to the readers of the event feed{usesKafka() ? ", to Kafka" : ""} and to{" "}
       {plugins.length === 0
         ? "no plugin"
         : plugins.map(({ plugin }, index) => (

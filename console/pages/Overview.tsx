@@ -1,7 +1,7 @@
 /** The problems, since when, and for which customers; below them the path of a change and the freshness of the last hours. */
 import type { Matter, OverviewView, Step } from "../../src/http/contract/OverviewApi.ts"
-import { duration, number, plural, rate } from "../Format.ts"
-import { connection, overview } from "../Live.ts"
+import { duration, moment, number, plural, rate } from "../Format.ts"
+import { connection, overview, serverNow } from "../Live.ts"
 import { Badge, Loading, Section, Since, Title } from "../parts/Basics.tsx"
 import { HistorySection } from "../parts/History.tsx"
 
@@ -41,7 +41,7 @@ const MatterRow = ({ matter }: { readonly matter: Matter }) => (
     <div class="scope">
       {matter.since === null ? null : (
         <>
-          for <Since at={matter.since} /> ·{" "}
+          for <Since at={matter.since} />, since {moment(matter.since, serverNow.value)} UTC ·{" "}
         </>
       )}
       {scopeOf(matter)}
@@ -81,22 +81,24 @@ const Matters = (state: OverviewView) => {
   )
 }
 
-const steps: Readonly<Record<Step["step"], readonly [name: string, unit: string, waiting: string]>> = {
-  source: ["Source", "records read/s, last minute", "streams behind"],
-  log: ["Event log", "events/s", "changes held or pending"],
-  kafka: ["Kafka", "events/s", "events to publish"],
-  handlers: ["Handlers", "events/s", "deliveries open"]
+const steps: Readonly<Record<Step["step"], readonly [name: string, unit: string, waiting: string, oldest: string]>> = {
+  source: ["Source", "records read/s", "streams not read in time", "longest for"],
+  log: ["Event log", "events found/s", "changes not published", "oldest hold"],
+  kafka: ["Kafka", "events published/s", "events to publish", "oldest event"],
+  handlers: ["Handlers", "events taken/s", "deliveries open", "oldest delivery"]
 }
 const stepTones = { ok: "good", late: "warn", stopped: "bad", unused: "plain" } as const
 const stepStates = { ok: "ok", late: "behind", stopped: "stopped", unused: "not used" } as const
+const stateOf = ({ state, step }: Step): string =>
+  step === "log" && state === "late" ? "holds changes" : stepStates[state]
 
 const StepCard = ({ step }: { readonly step: Step }) => {
-  const [name, unit, waiting] = steps[step.step]
+  const [name, unit, waiting, oldest] = steps[step.step]
   const isUsed = step.state !== "unused"
   return (
     <li class="step">
       <h3>
-        {name} <Badge tone={stepTones[step.state]}>{stepStates[step.state]}</Badge>
+        {name} <Badge tone={stepTones[step.state]}>{stateOf(step)}</Badge>
       </h3>
       {isUsed
         ? (
@@ -110,7 +112,7 @@ const StepCard = ({ step }: { readonly step: Step }) => {
               <dd>{number(step.waiting)}</dd>
             </div>
             <div>
-              <dt>oldest</dt>
+              <dt>{oldest}</dt>
               <dd>
                 <Since at={step.oldest_at} />
               </dd>
@@ -127,16 +129,17 @@ const seconds = (value: number | null): string => value === null ? "–" : durat
 
 const Numbers = ({ freshness, integrations, records, streams }: OverviewView) => (
   <p class="numbers">
-    {plural(integrations, "integration")} · {plural(streams.total, "stream")}: {number(streams.live)} live
+    {plural(integrations, "integration")} · {plural(streams.total, "stream")}: {number(streams.live - streams.late)} ok
+    {streams.late > 0 ? `, ${number(streams.late)} late` : ""}
     {streams.backfilling > 0 ? `, ${number(streams.backfilling)} backfilling` : ""}
     {streams.blocked > 0 ? `, ${number(streams.blocked)} blocked` : ""}
     {streams.failing > 0 ? `, ${number(streams.failing)} failing` : ""}
     {streams.paused > 0 ? `, ${number(streams.paused)} paused` : ""} · {plural(records, "record")}
     {freshness.worst_seconds === null
       ? ""
-      : ` · freshness ${seconds(freshness.median_seconds)} median, ${seconds(freshness.p95_seconds)} for 95 %, ${
-        seconds(freshness.worst_seconds)
-      } worst`}
+      : ` · freshness of the ${plural(freshness.streams, "stream")} that were read: ${
+        seconds(freshness.median_seconds)
+      } median, ${seconds(freshness.p95_seconds)} for 95 %, ${seconds(freshness.worst_seconds)} worst`}
   </p>
 )
 
@@ -159,7 +162,7 @@ export const OverviewPage = () => {
       {state === null ? connection.value === "lost" ? null : <Loading /> : (
         <>
           <Matters {...state} />
-          <Section id="path" title="Data path">
+          <Section id="path" title="Data path, with the rates of the last minute">
             <ol class="path">{state.path.map((step) => <StepCard key={step.step} step={step} />)}</ol>
             <Numbers {...state} />
             <Store {...state} />

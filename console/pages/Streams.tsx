@@ -20,21 +20,21 @@ export const tones: Readonly<Record<StreamRow["state"], Tone>> = {
   paused: "warn"
 }
 
-const State = ({ row }: { readonly row: StreamRow }) => (
+const State = ({ isRepeated, row }: { readonly row: StreamRow; readonly isRepeated: boolean }) => (
   <>
     <Badge tone={tones[row.state]}>{row.state}</Badge>
+    {row.since === null ? null : (
+      <>
+        {" "}for <Since at={row.since} />
+      </>
+    )}
     {row.held === 0 ? null : (
       <>
         {" "}
         <Badge tone="warn">{number(row.held)} held</Badge>
       </>
     )}
-    {row.since === null ? null : (
-      <>
-        {" "}for <Since at={row.since} />
-      </>
-    )}
-    {row.cause === null ? null : <p class="cause">{row.cause}</p>}
+    {row.cause === null ? null : <p class="cause">{isRepeated ? "the same cause as above" : row.cause}</p>}
   </>
 )
 
@@ -44,7 +44,8 @@ const Freshness = ({ row: { freshness_seconds: seconds, state, target_seconds } 
   </span>
 )
 
-const columns: ReadonlyArray<Column<StreamRow>> = [
+/** `repeated`: the streams with the same cause as the row above them. */
+const columnsOf = (repeated: ReadonlySet<string>): ReadonlyArray<Column<StreamRow>> => [
   {
     title: "Stream",
     kind: "name",
@@ -52,7 +53,7 @@ const columns: ReadonlyArray<Column<StreamRow>> = [
     direction: "ascending",
     cell: ({ integration, model, stream }) => <a href={streamPath(integration, model)}>{stream}</a>
   },
-  { title: "State", kind: "wide", order: "", cell: (row) => <State row={row} /> },
+  { title: "State", kind: "wide", order: "", cell: (row) => <State row={row} isRepeated={repeated.has(row.stream)} /> },
   { title: "Freshness", kind: "number", order: "freshness", cell: (row) => <Freshness row={row} /> },
   { title: "Records", kind: "number", order: "records", cell: ({ records_live }) => number(records_live) },
   { title: "Pending", kind: "number", order: "pending", cell: ({ pending }) => number(pending) },
@@ -62,7 +63,11 @@ const columns: ReadonlyArray<Column<StreamRow>> = [
 export const StreamTable = ({ rows }: { readonly rows: ReadonlyArray<StreamRow> }) => (
   <Table
     label="Streams"
-    columns={columns}
+    columns={columnsOf(
+      new Set(
+        rows.flatMap(({ cause, stream }, index) => cause !== null && cause === rows[index - 1]?.cause ? [stream] : [])
+      )
+    )}
     rows={rows}
     keyOf={({ stream }) => stream}
   />

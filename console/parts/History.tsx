@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks"
 import type { SampleView } from "../../src/http/contract/OverviewApi.ts"
 import { get } from "../Client.ts"
 import { duration, number } from "../Format.ts"
-import { clock, isPaused } from "../Live.ts"
+import { clock, isPaused, usesKafka } from "../Live.ts"
 import { parameter, setParameters } from "../Router.ts"
 import { Empty, Section } from "./Basics.tsx"
 import { Choices } from "./Choices.tsx"
@@ -71,18 +71,18 @@ const Plots = (history: History) => {
     },
     {
       title: "Waiting",
-      description: `What waits: now ${count(last?.unpublished)} events for Kafka, ${
+      description: `What waits: now ${usesKafka() ? `${count(last?.unpublished)} events for Kafka, ` : ""}${
         count(last?.deliveries)
       } open deliveries, ${count(last?.dead_letters)} dead letters`,
       scale: counts,
       lines: [
-        line("events for Kafka", "--accent", ({ unpublished }) => unpublished),
+        ...usesKafka() ? [line("events for Kafka", "--accent", ({ unpublished }) => unpublished)] : [],
         line("deliveries", "--warn", ({ deliveries }) => deliveries),
         line("dead letters", "--bad", ({ dead_letters }) => dead_letters)
       ]
     },
     {
-      title: "Streams with problems",
+      title: "Streams with problems, and open holds",
       description: `Streams with problems: now ${count(last?.late)} late, ${count(last?.failing)} failing, ${
         count(last?.blocked)
       } blocked; ${count(last?.holds)} open holds`,
@@ -91,7 +91,7 @@ const Plots = (history: History) => {
         line("late", "--warn", ({ late }) => late),
         line("failing", "--text", ({ failing }) => failing),
         line("blocked", "--bad", ({ blocked }) => blocked),
-        line("holds", "--accent", ({ holds }) => holds)
+        line("open holds", "--accent", ({ holds }) => holds)
       ]
     }
   ]

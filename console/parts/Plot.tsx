@@ -35,6 +35,12 @@ const colorOf = (element: Element, name: string): string => {
   return color
 }
 
+/** The legend shows the newest sample, with its time, while the pointer is elsewhere. */
+const showNewest = (plot: UPlot): void => {
+  const newest = plot.data[0].length - 1
+  if (plot.legend.idx == null && newest >= 0) plot.setLegend({ idx: newest }, false)
+}
+
 export const Plot = ({ description, isStepped = false, lines, scale, times }: PlotProps) => {
   const stepped = isStepped ? UPlot.paths.stepped?.({ align: 1 }) : undefined
   const paths = stepped === undefined ? {} : { paths: stepped }
@@ -61,6 +67,7 @@ export const Plot = ({ description, isStepped = false, lines, scale, times }: Pl
           cursor: { drag: { x: false, y: false } },
           // a part of the axis would make small changes look large, and a line of zeros needs a top
           scales: { y: { range: (_, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
+          hooks: { setLegend: [showNewest] },
           series: [
             { value: "{YYYY}-{MM}-{DD} {HH}:{mm}" },
             ...lines.map(({ color, label }) => ({

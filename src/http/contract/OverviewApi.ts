@@ -90,7 +90,10 @@ export const OverviewView = Schema.Struct({
     median_seconds: Schema.NullOr(Schema.Finite),
     p95_seconds: Schema.NullOr(Schema.Finite),
     worst_seconds: Schema.NullOr(Schema.Finite),
-    worst_stream: Schema.NullOr(Schema.String)
+    worst_stream: Schema.NullOr(Schema.String),
+    streams: Schema.Int.annotate({
+      description: "How many streams these numbers are of: those that were never read have none"
+    })
   }).annotate({ description: "Of the streams that are neither paused nor backfilling" }),
   store: Schema.Struct({
     size_bytes: Schema.NullOr(Schema.Int).annotate({ description: "Of the database; null if it is not known yet" }),

@@ -109,7 +109,8 @@ const freshnessOf = (rows: ReadonlyArray<StreamRow>): OverviewView["freshness"] 
     median_seconds: percentile(sorted, 0.5),
     p95_seconds: percentile(sorted, 0.95),
     worst_seconds: worst,
-    worst_stream: read.find(({ freshness_seconds }) => freshness_seconds === worst)?.stream ?? null
+    worst_stream: read.find(({ freshness_seconds }) => freshness_seconds === worst)?.stream ?? null,
+    streams: read.length
   }
 }
 

@@ -5,13 +5,13 @@ import type { Condition } from "../matters/StreamConditions.ts"
 type State = Condition["state"]
 
 export const rowOf = (
-  { lateSweep, message, since, state, stream, target }: Condition
+  { cause, lateSweep, since, state, stream, target }: Condition
 ): StreamRow => ({
   stream: stream.stream,
   integration: stream.integration,
   model: stream.model,
   state,
-  cause: message,
+  cause: cause === "" ? null : cause,
   since,
   freshness_seconds: stream.freshness_seconds,
   target_seconds: target,

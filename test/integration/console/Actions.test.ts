@@ -137,7 +137,10 @@ describe.skipIf(missing !== null)(
       await page.locator(".brand").click()
       await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor()
       for (
-        const [name, path] of [["Words", "/glossary"], ["API", "/docs"], ["Licenses", "/console/licenses.txt"]] as const
+        const [name, path] of [["Glossary", "/glossary"], ["API", "/docs"], [
+          "Licenses",
+          "/console/licenses.txt"
+        ]] as const
       ) {
         await page.getByRole("link", { name, exact: true }).click()
         await page.waitForURL(`**${path}`)
@@ -146,7 +149,7 @@ describe.skipIf(missing !== null)(
       await page.locator(".skip").focus()
       await page.keyboard.press("Enter")
       assert.strictEqual(await page.evaluate("document.activeElement.id"), "main")
-      for (const [button, state] of [["Pause", "Paused"], ["Resume", "Live"]] as const) {
+      for (const [button, state] of [["Pause updates", "Paused"], ["Resume updates", "Live"]] as const) {
         await page.getByRole("button", { name: button }).click()
         await page.locator(".connection").getByText(state, { exact: true }).waitFor()
       }

@@ -249,6 +249,19 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
     await page.context().close()
   })
 
+  it("warn on the page of a hold while its stream is not read", async () => {
+    const { page } = await opened()
+    const stream = `/v1/streams/${encodeURIComponent(integration)}/ats.tag`
+    await installation.ask(`${stream}/pause`, {})
+    await show(page, paths[8] ?? "")
+    await page.locator(".notice.warn", { hasText: "The stream is paused" }).waitFor()
+    await installation.ask(`${stream}/resume`, {})
+    await page.locator(".notice.warn").waitFor({ state: "detached" })
+    await page.getByText(/^The events ats\.tag\.deleted go to the readers of the event feed and to no plugin\.$/)
+      .waitFor()
+    await page.context().close()
+  })
+
   it("run no command with the read token: the buttons are disabled", async () => {
     const { page } = await open(browser, installation.url)
     await signIn(page, readToken)

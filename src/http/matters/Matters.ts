@@ -137,7 +137,9 @@ export type Matter =
       readonly unread: number
       /** How many streams should be read: all that are not paused. */
       readonly expected: number
+      /** The cause of most of them; if some stopped for another reason, the message counts both. */
       readonly message: string
+      readonly hasOthers: boolean
     }
     | { readonly plugin: string } & PluginCause
   )
@@ -234,7 +236,15 @@ const outageMatters = (streams: ReadonlyArray<Condition>): ReadonlyArray<Matter>
   const message = others.length === 0
     ? cause
     : `${cause.replace(/\.$/, "")}. This stopped ${unread.length - others.length} streams; ${others.length} ${rest}`
-  return [{ cause: "unread", severity: "act", since, unread: unread.length, expected, message }]
+  return [{
+    cause: "unread",
+    severity: "act",
+    since,
+    unread: unread.length,
+    expected,
+    message,
+    hasOthers: others.length > 0
+  }]
 }
 
 const watchedMatters = (streams: ReadonlyArray<Condition>): ReadonlyArray<Matter> => {
@@ -342,12 +352,12 @@ export const headlineOf = (matters: ReadonlyArray<Matter>): Headline | null => {
       }
     }
     if (matter.cause === "unread") {
-      const { expected, message, unread } = matter
+      const { expected, hasOthers, message, unread } = matter
       const when = since === null ? "" : ` since ${timeInWords(since)}`
-      const title = unread === expected
-        ? `Nothing has been read${when}`
-        : `Most streams have not been read${when} (${unread} of ${expected} streams)`
-      return { title, cause: message, since }
+      const what = unread === expected ? "Nothing has been read" : "Most streams have not been read"
+      // two counts of streams side by side would have to be compared
+      const count = unread === expected && hasOthers ? "" : ` (${unread} of ${expected} streams)`
+      return { title: `${what}${when}${count}`, cause: message, since }
     }
   }
   return null

@@ -279,7 +279,7 @@ describe("the headline", () => {
     assert.deepStrictEqual(
       of(opened("a:1", 9), failing("b:1", "no answer", 5), neverRead, row("d:1", { paused: true })),
       {
-        title: "Nothing has been read since 2026-03-01 11:55:00 UTC",
+        title: "Nothing has been read since 2026-03-01 11:55:00 UTC (3 of 3 streams)",
         cause: "no answer",
         since: at(5)
       }

@@ -85,7 +85,7 @@ describe("readiness", () => {
       const known = yield* ask("/health/ready", { authorization: "Bearer letmein" })
       assert.strictEqual(
         known.body.cause,
-        "Nothing has been read since 1970-01-01 00:00:00 UTC: no answer"
+        "Nothing has been read since 1970-01-01 00:00:00 UTC (1 of 1 streams): no answer"
       )
       const { body: { items: [integration] } } = yield* ask("/v1/integrations", { authorization: "Bearer letmein" })
       assert.deepInclude(integration, { live: 1, blocked: 0, failing: 1 })

@@ -56,7 +56,7 @@ describe.skipIf(missing !== null)(`the past in the console${missing === null ? "
           await show(page, `/events/${position}`)
           const stage = page.locator(".stages li", { has: page.getByRole("heading", { name: /^Kafka/ }) })
           await stage.getByText("published", { exact: true }).waitFor()
-          const [, topic, partition, offset] = /Topic (\S+), partition (\d+), offset (\d+), published \d{4}-/.exec(
+          const [, topic, partition, offset] = /Topic (\S+), partition (\d+), offset (\d+), published at \d{4}-/.exec(
             (await stage.innerText()).replaceAll(/\s+/g, " ")
           ) ?? []
           assert.strictEqual(topic, template.replace("{model}", "ats.tag"))

@@ -1,14 +1,14 @@
 /** The audit log: who ran which command and who read records, and the open sessions. */
 import type { AuditedReadsView, AuditEntryView } from "../../src/http/contract/AuditApi.ts"
 import type { SessionView } from "../../src/http/contract/SessionApi.ts"
-import { remove } from "../Client.ts"
-import { plural } from "../Format.ts"
+import { isSignedIn, remove } from "../Client.ts"
+import { plural, time } from "../Format.ts"
 import { At, Empty, Section, Title } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
 import { Loaded, type Page, useResource } from "../parts/Resource.tsx"
 import { type Column, Pager, Table } from "../parts/Table.tsx"
 import { limitOr, parameter, queryOf } from "../Router.ts"
-import { commandsInWords, readsInWords } from "./AuditWords.ts"
+import { commandsInWords, readsInWords, targetPath } from "./AuditWords.ts"
 import { eventPath } from "./Events.tsx"
 
 /** The mode of an approval is JSON. */
@@ -32,8 +32,11 @@ const commandColumns: ReadonlyArray<Column<AuditEntryView>> = [
   },
   {
     title: "Target",
-    cell: ({ command, target }) =>
-      command.startsWith("holds.") ? <a href={`/holds/${target}`}>hold {target}</a> : target
+    cell: ({ command, target }) => {
+      const path = targetPath(command, target)
+      const text = command.startsWith("holds.") ? `hold ${target}` : target
+      return path === null ? text : <a href={path}>{text}</a>
+    }
   },
   {
     title: "Detail",
@@ -64,7 +67,13 @@ const Commands = () => {
 }
 
 const readColumns: ReadonlyArray<Column<AuditedReadsView>> = [
-  { title: "Hour (UTC)", cell: ({ hour }) => <At at={hour} /> },
+  {
+    title: "Hour (UTC)",
+    cell: ({ hour }) => {
+      const end = new Date(Date.parse(hour) + 3_600_000).toISOString()
+      return <time dateTime={hour}>{time(hour).slice(0, 16)} to {time(end).slice(11, 16)}</time>
+    }
+  },
   {
     title: "Read",
     kind: "name",
@@ -134,7 +143,7 @@ const Sessions = () => {
   return (
     <Loaded resource={list}>
       {({ items }) =>
-        items.length === 0 ? <Empty>No session is open.</Empty> : (
+        items.length === 0 ? <Empty>No browser is signed in.</Empty> : (
           <>
             <p>{plural(items.length, "session")}</p>
             <Table label="Sessions" columns={sessionColumns(list.reload)} rows={items} keyOf={({ id }) => id} />
@@ -147,6 +156,12 @@ const Sessions = () => {
 export const AuditPage = () => (
   <>
     <Title text="Audit log" />
+    {isSignedIn ? null : (
+      <p class="notice warn">
+        This page was opened without signing in. While no token is set, each person who reaches this address can run
+        every command, and the log names the actor “no token”.
+      </p>
+    )}
     <Section id="commands" title="Commands">
       <Commands />
     </Section>

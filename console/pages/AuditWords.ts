@@ -28,6 +28,18 @@ export const commandsInWords: Readonly<Record<string, string>> = {
   "forget.allow": "Allowed a forgotten record again"
 }
 
+/** The page of the stream, hold, plugin or integration to which a command was applied; null if it has none. */
+export const targetPath = (command: string, target: string): string | null => {
+  const [kind] = command.split(".")
+  const [first = "", second] = target.split("/")
+  if (kind === "holds") return `/holds/${target}`
+  if (kind === "integrations") return `/integrations/${encodeURIComponent(target)}`
+  if (command === "plugins.stop-writes" || command === "plugins.resume-writes") return "/plugins"
+  if (kind === "plugins") return `/plugins/${encodeURIComponent(first)}`
+  if (kind !== "streams" && command !== "events.reveal" || second === undefined) return null
+  return `/streams/${encodeURIComponent(first)}/${encodeURIComponent(second)}`
+}
+
 /** By route. */
 export const readsInWords: Readonly<Record<string, string>> = {
   "/v1/events": "Events",

@@ -107,9 +107,9 @@ const DeliveryStep = ({ delivery }: { readonly delivery: Delivery }) => (
         </p>
       )
       : null}
-    {delivery.failed_attempts.map(({ failed_at, message, number, reason }) => (
+    {delivery.failed_attempts.map(({ failed_at, message, number, reason, refusal }) => (
       <p key={number}>
-        Attempt {number} failed at <At at={failed_at} />: {reason}, <Message message={message} />
+        Attempt {number} failed at <At at={failed_at} />: {refusal ?? reason}, <Message message={message} />
       </p>
     ))}
     {delivery.due_at === null ? null : (
@@ -207,9 +207,10 @@ const Path = ({ caused_by, change, deliveries, event_id, kafka }: ChangePath) =>
 
 export const EventPage = ({ parameters: [position = ""] }: { readonly parameters: ReadonlyArray<string> }) => {
   const resource = useResource<ChangePath>(`/v1/changes/${encodeURIComponent(position)}`)
+  const change = resource.data?.change
   return (
     <>
-      <Title text="Event">
+      <Title text={change === undefined ? "Event" : `Event: ${change.model} ${change.kind}`}>
         <a href="/events">All events</a>
       </Title>
       <Loaded resource={resource}>
@@ -219,8 +220,8 @@ export const EventPage = ({ parameters: [position = ""] }: { readonly parameters
           return (
             <>
               <p class="sentence">
-                <Badge tone={kindTones[change.kind]}>{change.kind}</Badge> {integration}/{model}{" "}
-                <code>{record}</code>, version {change.version}
+                <Badge tone={kindTones[change.kind]}>{change.kind}</Badge> Record <code>{record}</code>, version{" "}
+                {change.version}
               </p>
               <Facts>
                 <Fact name="Stream">

@@ -8,7 +8,7 @@ import { Badge, Empty, Failure, Since, StreamName, Title, type Tone } from "../p
 import { Filters, SelectFilter, TextFilter } from "../parts/Filters.tsx"
 import type { Page } from "../parts/Resource.tsx"
 import { type Column, Table } from "../parts/Table.tsx"
-import { limitOr, parameter, queryOf } from "../Router.ts"
+import { limitOr, parameter, queryOf, streamPath } from "../Router.ts"
 
 export const kindTones: Readonly<Record<ChangeView["kind"], Tone>> = {
   created: "good",
@@ -45,18 +45,24 @@ const columns: ReadonlyArray<Column<ChangeView>> = [
   },
   {
     title: "Stream",
-    cell: ({ integration, model }) => <StreamName integration={integration} model={model} />
+    cell: ({ integration, model }) => (
+      <a href={streamPath(integration, model)}>
+        <StreamName integration={integration} model={model} />
+      </a>
+    )
   },
   {
     title: "Record",
-    cell: ({ record, remote_id, version }) => (
+    cell: ({ integration, model, record, remote_id, version }) => (
       <span title={remote_id === null ? undefined : `at the vendor: ${remote_id}`}>
-        <code>{record}</code>, version {version}
+        <a href={`/events${queryOf({ integration, model, id: record })}`}>
+          <code>{record}</code>
+        </a>, version {version}
       </span>
     )
   },
   {
-    title: "Changed",
+    title: "Transition, properties",
     cell: ({ paths, transitions }) =>
       paths.length + transitions.length === 0 ? "" : (
         <>
@@ -67,15 +73,16 @@ const columns: ReadonlyArray<Column<ChangeView>> = [
           </span>
         </>
       )
-  },
-  { title: "Caused by", cell: ({ cause }) => cause === null ? "" : cause.plugin }
+  }
 ]
+
+const causeColumn: Column<ChangeView> = { title: "Caused by", cell: ({ cause }) => cause === null ? "" : cause.plugin }
 
 export const ChangeTable = ({ items }: { readonly items: ReadonlyArray<ChangeView> }) => (
   <Table
     label="Events"
     isDense
-    columns={columns}
+    columns={items.some(({ cause }) => cause !== null) ? [...columns, causeColumn] : columns}
     rows={items}
     keyOf={({ position }) => position}
   />
@@ -166,11 +173,17 @@ export const EventsPage = () => {
       {items.length > 0
         ? <ChangeTable items={items} />
         : status === "done"
-        ? <Empty>No event matches{next === null ? "" : " so far"}.</Empty>
+        ? (
+          <Empty>
+            {Object.values(filter).every((value) => value === "") && next === null
+              ? "No event yet."
+              : `No event matches${next === null ? "" : " so far"}.`}
+          </Empty>
+        )
         : null}
       {next === null ? null : (
         <div class="buttons">
-          <button type="button" aria-disabled={status === "searching"} onClick={again}>Search further back</button>
+          <button type="button" aria-disabled={status === "searching"} onClick={again}>Show older events</button>
         </div>
       )}
     </>

@@ -13,7 +13,19 @@ import type { StreamDetailView } from "../../src/http/contract/StreamDetailApi.t
 import { get, post, RequestError } from "../Client.ts"
 import { number, plural, sentence } from "../Format.ts"
 import { overview, usesKafka } from "../Live.ts"
-import { At, Badge, Empty, Fact, Facts, Failure, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
+import {
+  At,
+  Badge,
+  Breakable,
+  Empty,
+  Fact,
+  Facts,
+  Failure,
+  Section,
+  Since,
+  Title,
+  type Tone
+} from "../parts/Basics.tsx"
 import { Choices } from "../parts/Choices.tsx"
 import { Command, Immediate } from "../parts/Command.tsx"
 import { Filters, SelectFilter } from "../parts/Filters.tsx"
@@ -40,7 +52,11 @@ const columns: ReadonlyArray<Column<HoldView>> = [
   { title: "Hold", kind: "name", cell: ({ id }) => <a href={`/holds/${id}`}>Hold {id}</a> },
   {
     title: "Stream",
-    cell: ({ integration, model, stream }) => <a href={streamPath(integration, model)}>{stream}</a>
+    cell: ({ integration, model, stream }) => (
+      <a href={streamPath(integration, model)}>
+        <Breakable text={stream} />
+      </a>
+    )
   },
   { title: "State", cell: ({ state }) => <Badge tone={tones[state]}>{state}</Badge> },
   { title: "Changes", kind: "number", cell: ({ records }) => number(records) },
@@ -61,7 +77,13 @@ export const HoldsPage = () => {
       <Loaded resource={list}>
         {({ items, next }) =>
           items.length === 0
-            ? <Empty>No hold: the guard holds no change back.</Empty>
+            ? (
+              <Empty>
+                No hold{state === ""
+                  ? ". Changes are held when unusually many records change at once"
+                  : " is " + state}.
+              </Empty>
+            )
             : (
               <>
                 <Table label="Holds" columns={columns} rows={items} keyOf={({ id }) => id} />

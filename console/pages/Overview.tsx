@@ -2,7 +2,7 @@
 import type { Matter, OverviewView, Step } from "../../src/http/contract/OverviewApi.ts"
 import { duration, moment, number, plural, rate } from "../Format.ts"
 import { connection, overview, serverNow } from "../Live.ts"
-import { Badge, Loading, Section, Since, Title } from "../parts/Basics.tsx"
+import { Badge, Breakable, Loading, Section, Since, Title } from "../parts/Basics.tsx"
 import { HistorySection } from "../parts/History.tsx"
 
 const kinds: Readonly<Record<Matter["kind"], string>> = {
@@ -36,7 +36,9 @@ const MatterRow = ({ matter }: { readonly matter: Matter }) => (
     </div>
     <div class="what">
       <h3>{matter.title}</h3>
-      <p>{matter.detail}</p>
+      <p>
+        <Breakable text={matter.detail} />
+      </p>
     </div>
     <div class="scope">
       {matter.since === null ? null : (

@@ -156,14 +156,20 @@ export const PluginsPage = () => {
       <Title text="Plugins" />
       <Loaded resource={list}>
         {(plugins) =>
-          plugins.items.length === 0 ? <Empty>No plugin is configured.</Empty> : (
-            <>
-              <Notices {...plugins} />
-              <Totals plugins={plugins.items} />
-              <Handlers plugins={plugins.items} after={list.reload} />
-              <Writes writes={plugins.writes} after={list.reload} />
-            </>
-          )}
+          plugins.items.length === 0
+            ? (
+              <Empty>
+                No plugin is configured. The command <code>rollcall plugins new</code> creates one.
+              </Empty>
+            )
+            : (
+              <>
+                <Notices {...plugins} />
+                <Totals plugins={plugins.items} />
+                <Handlers plugins={plugins.items} after={list.reload} />
+                <Writes writes={plugins.writes} after={list.reload} />
+              </>
+            )}
       </Loaded>
     </>
   )

@@ -6,12 +6,16 @@ import { Loaded, useResource } from "../parts/Resource.tsx"
 import { type Column, Table } from "../parts/Table.tsx"
 
 const workOf = ({ dispatches, publishes, shards }: ProcessView): string =>
-  [`${number(shards)} of 64 shards`, ...publishes ? ["publishes"] : [], ...dispatches ? ["dispatches"] : []].join(", ")
+  [
+    shards === 64 ? "reads all streams" : `reads the streams of ${number(shards)} of 64 shards`,
+    ...publishes ? ["publishes to Kafka"] : [],
+    ...dispatches ? ["hands events to plugins"] : []
+  ].join(", ")
 
 /** Compared with the database, to a tenth of a second. */
 const clockText = (offset: number): string => {
   const tenths = Math.round(offset * 10)
-  return tenths === 0 ? "exact" : `${Math.abs(tenths / 10)} s ${tenths > 0 ? "ahead" : "behind"}`
+  return tenths === 0 ? "equal" : `${Math.abs(tenths / 10)} s ${tenths > 0 ? "ahead" : "behind"}`
 }
 
 const State = ({ process: { problems, state } }: { readonly process: ProcessView }) => (
@@ -25,15 +29,15 @@ const columns: ReadonlyArray<Column<ProcessView>> = [
   {
     title: "Process",
     kind: "name",
-    cell: ({ current, host, pid }) => `${host}, ${pid}${current ? " (this one)" : ""}`
+    cell: ({ current, host, pid }) => `${host}, process ${pid}${current ? " (this one)" : ""}`
   },
   { title: "State", kind: "wide", cell: (process) => <State process={process} /> },
   { title: "Version", cell: ({ version }) => version },
-  { title: "Work", cell: workOf },
+  { title: "Work", kind: "wide", cell: workOf },
   { title: "Started", cell: ({ started_at }) => <At at={started_at} /> },
   { title: "Last heartbeat", kind: "number", cell: ({ silence_seconds }) => `${duration(silence_seconds)} ago` },
   {
-    title: "Clock",
+    title: "Clock, to the database's",
     kind: "number",
     cell: ({ clock_offset_seconds: offset }) => offset === null ? "–" : clockText(offset)
   }
@@ -50,6 +54,7 @@ export const ProcessesPage = () => {
             {versions.length > 1
               ? <p class="notice warn">The processes run different versions: {versions.join(", ")}</p>
               : null}
+            <p>A process that misses several heartbeats is shown as silent.</p>
             <Table label="Processes" columns={columns} rows={items} keyOf={({ id }) => id} />
           </>
         )}

@@ -1,7 +1,7 @@
 /** All streams: search, filter and sort. The server does that, so that thousands of streams cost the browser nothing. */
 import type { StreamRow } from "../../src/http/contract/OverviewApi.ts"
 import { duration, number, plural } from "../Format.ts"
-import { Badge, Empty, Since, Title, type Tone } from "../parts/Basics.tsx"
+import { Badge, Breakable, Empty, Since, Title, type Tone } from "../parts/Basics.tsx"
 import { Filters, Search, SelectFilter } from "../parts/Filters.tsx"
 import { Loaded, type Page, useResource } from "../parts/Resource.tsx"
 import { type Column, Pager, Table } from "../parts/Table.tsx"
@@ -34,7 +34,9 @@ const State = ({ isRepeated, row }: { readonly row: StreamRow; readonly isRepeat
         <Badge tone="warn">{number(row.held)} held</Badge>
       </>
     )}
-    {row.cause === null ? null : <p class="cause">{isRepeated ? "the same cause as above" : row.cause}</p>}
+    {row.cause === null
+      ? null
+      : <p class="cause">{isRepeated ? "the same cause as above" : <Breakable text={row.cause} />}</p>}
   </>
 )
 
@@ -51,7 +53,11 @@ const columnsOf = (repeated: ReadonlySet<string>): ReadonlyArray<Column<StreamRo
     kind: "name",
     order: "stream",
     direction: "ascending",
-    cell: ({ integration, model, stream }) => <a href={streamPath(integration, model)}>{stream}</a>
+    cell: ({ integration, model, stream }) => (
+      <a href={streamPath(integration, model)}>
+        <Breakable text={stream} />
+      </a>
+    )
   },
   { title: "State", kind: "wide", order: "", cell: (row) => <State row={row} isRepeated={repeated.has(row.stream)} /> },
   { title: "Freshness", kind: "number", order: "freshness", cell: (row) => <Freshness row={row} /> },
@@ -99,7 +105,13 @@ export const StreamsPage = () => {
             {items.length === 0
               ? (
                 <Empty>
-                  {parameter("search") + parameter("state") === "" ? "No stream is read." : "No stream matches."}
+                  {parameter("search") + parameter("state") !== ""
+                    ? "No stream matches."
+                    : (
+                      <>
+                        No stream is read. <a href="/integrations">Add an integration</a>, here or in the configuration.
+                      </>
+                    )}
                 </Empty>
               )
               : <StreamTable rows={items} />}

@@ -22,7 +22,9 @@ export const Title = ({ children, text }: { readonly text: string; readonly chil
   }, [move])
   return (
     <header class="title">
-      <h1 ref={heading} tabIndex={-1}>{text}</h1>
+      <h1 ref={heading} tabIndex={-1}>
+        <Breakable text={text} />
+      </h1>
       {children}
     </header>
   )
@@ -44,12 +46,15 @@ export const Since = ({ at, suffix = "" }: { readonly at: string | null; readonl
 export const At = ({ at }: { readonly at: string | null }) =>
   at === null ? <span class="quiet">–</span> : <time dateTime={at} title={`${at} (UTC)`}>{time(at)}</time>
 
-/** Breaks after the slash where it does not fit. */
-export const StreamName = ({ integration, model }: { readonly integration: string; readonly model: string }) => (
+/** Where a long name in the text does not fit, it breaks after a mark and not within a word. */
+export const Breakable = ({ text }: { readonly text: string }) => (
   <>
-    {integration}/<wbr />
-    {model}
+    {text.split(/(?<=[._/:])(?=\S)/).flatMap((part, index) => index === 0 ? [part] : [<wbr key={index} />, part])}
   </>
+)
+
+export const StreamName = ({ integration, model }: { readonly integration: string; readonly model: string }) => (
+  <Breakable text={`${integration}/${model}`} />
 )
 
 export const Loading = () => <p class="quiet" role="status">Loading…</p>

@@ -1,11 +1,12 @@
 /** The message of a failure, with the API's own page about the request as a link. */
 import { splitLog } from "../../src/domain/FailureCause.ts"
+import { Breakable } from "./Basics.tsx"
 
 export const Message = ({ message }: { readonly message: string }) => {
   const { log, text } = splitLog(message)
   return (
     <>
-      {text}
+      <Breakable text={text} />
       {log === null ? null : (
         <>
           {" · "}

@@ -75,8 +75,8 @@ export const Replay = ({ after, plugin: { handlers, integrations, plugin } }: {
       after={after}
     >
       <p>
-        Past events are delivered to one handler again. Steps that are done are not repeated. The plan counts the
-        deliveries and sends nothing.
+        Past events are delivered to one handler again. Writes and steps that are done are not repeated; other requests
+        of the handler are sent again. The plan counts the deliveries and sends nothing.
       </p>
       <label>
         Handler

@@ -77,6 +77,7 @@ export const ChangePath = Schema.Struct({
       number: Schema.Int,
       failed_at: Schema.String,
       reason: Schema.String,
+      refusal: Schema.NullOr(Schema.String),
       message: Schema.String
     })),
     steps: Schema.Array(StepView),

@@ -101,6 +101,7 @@ const deliveryOf = Effect.fnUntraced(function*(entry: LogEntry, trace: DeliveryT
       number,
       failed_at: formatTime(failure.at),
       reason: failure.reason,
+      refusal: failure.refusal,
       message: failure.message
     })),
     steps: trace.steps.map(({ begunAt, ...step }) => ({ ...step, begun_at: formatTime(begunAt) })),
@@ -139,14 +140,14 @@ const pathOf = Effect.fnUntraced(function*(text: string, publishes: boolean) {
 })
 
 const reveal = Effect.fnUntraced(function*(text: string) {
-  const { recordAction } = yield* Store
+  const { identity, recordAction } = yield* Store
   const entry = yield* find(text)
   // no id of the record: a forgotten person must not remain in the audit log
   yield* recordAction({
     at: yield* Clock.currentTimeMillis,
     command: "events.reveal",
     target: `${entry.integration}/${entry.model}`,
-    detail: `position ${entry.position}`
+    detail: `position ${formatPosition(identity, entry.position)}`
   })
   const parsed = (json: string | null): unknown => json === null ? null : JSON.parse(json)
   return {

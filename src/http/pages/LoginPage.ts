@@ -45,7 +45,7 @@ ${problem === undefined ? "" : `<p role="alert">${escape(problem)}</p>\n`}<form 
 </form>
 <p>The token is the value of <code>ROLLCALL_HTTP_TOKEN</code> in the environment of Rollcall.
 The value of <code>ROLLCALL_HTTP_READ_TOKEN</code> allows reading only.
-A session ends after half an hour without a request, and at the latest after twelve hours.</p>
+A session ends half an hour after the last action, even if a page stays open, and at the latest after twelve hours.</p>
 ${fromElsewhere ? `<p>Already signed in? <a href="${escape(to)}">Continue</a></p>\n` : ""}</main>
 `,
     status

@@ -214,7 +214,7 @@ describe.skipIf(missing !== null)(
 
     it("find events with every filter, and reveal and hide their values", async () => {
       await show("/events?limit=5")
-      await click("Search further back")
+      await click("Show older events")
       await page.getByText(/^The newest 1\d events$/).waitFor()
       await page.getByLabel("Integration").fill(integration)
       await page.getByLabel("Integration").press("Enter")
@@ -308,7 +308,7 @@ describe.skipIf(missing !== null)(
       await run("Resume", "Resume", "resumed")
       const [hold] = await items<{ readonly id: number }>("/v1/holds?state=open", 1)
       await show(`/holds/${hold?.id}`)
-      await click("Approve")
+      await click(/^Approve \d+ changes/)
       await page.getByRole("radio", { name: "Publish nothing" }).check()
       await confirm(/^Accept \d+ changes$/, "is approved")
       await page.locator(".notice", { hasText: /^Approved .* by session/ }).waitFor()

@@ -82,7 +82,7 @@ describe("a change", () => {
     assert.deepInclude(entry, {
       command: "events.reveal",
       target: "greenhouse:acme/ats.tag",
-      detail: "position 3",
+      detail: `position ${position}`,
       actor: "no token",
       address: "127.0.0.1"
     })

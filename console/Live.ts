@@ -4,9 +4,10 @@ import type { OverviewView } from "../src/http/contract/OverviewApi.ts"
 import { follow, get, RequestError } from "./Client.ts"
 
 export const overview = signal<OverviewView | null>(null)
-/** `lost`: the connection ended, and another one is tried. */
+/** Whether events are published to Kafka. */
 export const usesKafka = (): boolean =>
   overview.value?.path.some(({ state, step }) => step === "kafka" && state !== "unused") === true
+/** `lost`: the connection ended, and another one is tried. */
 export const connection = signal<"connecting" | "live" | "lost">("connecting")
 /** Why there is no connection; null while there is one, and after an answer that simply ended. */
 export const problem = signal<RequestError | null>(null)

@@ -364,7 +364,7 @@ const Decide = ({ hold, reload }: { readonly hold: HoldView; readonly reload: ()
           <strong>Approve</strong> if the changes are real: they are published. This cannot be undone, so it asks again.
         </li>
       </ul>
-      <div class="buttons">
+      <div class="buttons decision">
         {hold.state === "open"
           ? (
             <Immediate

@@ -4,7 +4,7 @@ import type { IntegrationView } from "../../src/http/contract/Api.ts"
 import type { StreamRow } from "../../src/http/contract/OverviewApi.ts"
 import { type Fault, get, post, RequestError } from "../Client.ts"
 import { plural } from "../Format.ts"
-import { overview } from "../Live.ts"
+import { usesKafka } from "../Live.ts"
 import { queryOf } from "../Router.ts"
 import { Choices } from "./Choices.tsx"
 import { Command, type Outcome } from "./Command.tsx"
@@ -150,7 +150,6 @@ const Remove = ({ after, one }: { readonly one: IntegrationView; readonly after:
   const isRemoved = state === "removed"
   const [data, setData] = useState<Data>("keep")
   const records = plural(records_live, "record")
-  const usesKafka = overview.value?.path.some(({ state, step }) => step === "kafka" && state !== "unused") ?? true
   const erases = isRemoved || data === "erase"
   return (
     <Command
@@ -172,7 +171,7 @@ const Remove = ({ after, one }: { readonly one: IntegrationView; readonly after:
     >
       <p>
         {isRemoved ? "It is not read." : "Rollcall stops reading it at once, and finds no further change."}{" "}
-        Nothing changes at the vendor{usesKafka ? ", and Kafka keeps its events" : ""}.
+        Nothing changes at the vendor{usesKafka() ? ", and Kafka keeps its events" : ""}.
       </p>
       {isRemoved
         ? null

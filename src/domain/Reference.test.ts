@@ -68,6 +68,19 @@ describe("references", () => {
     )
   })
 
+  it("a copy has the same referenced record, whichever lists are defined besides its own", () => {
+    const list = (name: string, shared: ReadonlyArray<string>) =>
+      entryOf(defineList(`crm.${name}`, { path: `/${name}`, references: [{ path: "owner", kind: "owner", shared }] }))
+    const [own, other] = [list("deal", ["name"]), list("account", ["name", "email"])]
+    const show = (...lists: ReadonlyArray<typeof own>) => {
+      const models = makeModels([...builtInModels.entries, ...lists])
+      const content = { id: "d", owner: { id: "u", name: "Ada", email: "a@b" } }
+      return of("crm.deal", content, Processing.defaultProcessing("crm.deal", models))
+    }
+    assert.strictEqual(show(own).size, 1)
+    assert.deepStrictEqual(show(other, own), show(own))
+  })
+
   it("copies with other shared properties, of a defined list, are compared only with each other", () => {
     const shared = ["first_name"]
     const list = (name: string) =>

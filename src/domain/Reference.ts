@@ -10,6 +10,7 @@
  * - Two numbers collide with a probability of 2⁻⁴⁸. A collision costs a needless refetch, or leaves a stale record until the
  *   next sweep.
  */
+import { builtInModels } from "./BuiltInModels.ts"
 import { canonical, isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
 import { kindsOf, type Model, type NestedKind, type NestedReference, perModels, type StreamKey } from "./Model.ts"
 import type { Processing } from "./Processing.ts"
@@ -35,7 +36,15 @@ interface ReferencePath extends NestedReference {
   readonly group: string
 }
 
-const groupOf = (kind: string, nth: number, shared: string): string => nth === 0 ? kind : `${kind}\n${shared}`
+/** By kind: the properties that its copies share in the first built-in list with such copies. */
+const builtInShared = new Map(
+  builtInModels.lists.flatMap(({ nested, self }) => [...self === null ? [] : [self], ...nested])
+    .toReversed().map(({ kind, shared }) => [kind, shared.join()])
+)
+
+/** Groups are stored as a part of each reference, so they must not depend on which other lists are defined. */
+const groupOf = (kind: string, shared: string): string =>
+  builtInShared.get(kind) === shared ? kind : `${kind}\n${shared}`
 
 const referencePaths = perModels(({ lists }): ReadonlyMap<Model, ReadonlyArray<ReferencePath>> => {
   /** By kind: the sets of properties that its copies share, by their names. */
@@ -44,7 +53,7 @@ const referencePaths = perModels(({ lists }): ReadonlyMap<Model, ReadonlyArray<R
     const known = sharedBy.get(kind) ?? new Map<string, NestedKind & { readonly group: string }>()
     sharedBy.set(kind, known)
     const names = shared.join()
-    const one = known.get(names) ?? { kind, shared, group: groupOf(kind, known.size, names) }
+    const one = known.get(names) ?? { kind, shared, group: groupOf(kind, names) }
     known.set(names, one)
     return one
   }

@@ -11,6 +11,7 @@
  */
 
 import { isDay } from "../api/Fields.ts"
+import type { Models, StreamKey } from "./Model.ts"
 
 /** Times of a run's first response, in ms. */
 export interface ClockSample {
@@ -96,6 +97,22 @@ export const completeTo = (stream: {
   stream.phase !== "live" || stream.backfilledAt === null || stream.previousWatermark === null
     ? null
     : Math.max(stream.previousWatermark - stream.overlap, stream.reportedTo ?? -Infinity)
+
+/**
+ * As `completeTo`. A derived stream is complete as far as its source stream, once the derived stream's backfill is complete. If it was a list
+ * before, it may have been complete further.
+ */
+export const completeToOf = <S extends StreamKey & Parameters<typeof completeTo>[0]>(
+  models: Models,
+  state: S,
+  streams: ReadonlyArray<S>
+): number | null => {
+  const from = models.derivedOf(state.model)?.from
+  if (from === undefined) return completeTo(state)
+  const source = streams.find(({ integration, model }) => integration === state.integration && model === from)
+  const complete = source === undefined || state.backfilledAt === null ? null : completeTo(source)
+  return complete === null ? null : Math.max(complete, state.reportedTo ?? -Infinity)
+}
 
 /**
  * Server time (ms) that the previous watermark must pass before the result of `completeTo` moves again. Null if the result moves with each

@@ -15,26 +15,13 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Models, streamName } from "../domain/Model.ts"
-import { completeTo } from "../domain/Watermark.ts"
-import type { StreamState } from "../store/State.ts"
+import { completeToOf } from "../domain/Watermark.ts"
 import type { Store } from "../store/Store.ts"
 import type { StreamProgress } from "./Sink.ts"
 
 interface ProgressReport {
   readonly position: number
   readonly streams: ReadonlyArray<StreamProgress>
-}
-
-/**
- * A derived stream is complete as far as its source stream, once the derived stream's backfill is complete. If it was a list before, it may
- * have been complete further.
- */
-const completeToOf = (models: Models, state: StreamState, streams: ReadonlyArray<StreamState>): number | null => {
-  const from = models.derivedOf(state.model)?.from
-  if (from === undefined) return completeTo(state)
-  const source = streams.find(({ integration, model }) => integration === state.integration && model === from)
-  const complete = source === undefined || state.backfilledAt === null ? null : completeTo(source)
-  return complete === null ? null : Math.max(complete, state.reportedTo ?? -Infinity)
 }
 
 /** Reads the progress at most once per `every`; intermediate progress is not reported. */

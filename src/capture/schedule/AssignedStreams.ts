@@ -2,8 +2,9 @@
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { builtInModels } from "../../domain/BuiltInModels.ts"
 import { type Models, type StreamKey, streamName } from "../../domain/Model.ts"
-import { updateReportedTo } from "../../domain/Watermark.ts"
+import { completeTo, completeToOf } from "../../domain/Watermark.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { Store, StreamTx } from "../../store/Store.ts"
 import { type Ended, replaceRun } from "../commit/RunHistory.ts"
@@ -33,11 +34,20 @@ const wasDerived = ({ backfilledAt, sweep, watermark }: StreamState): boolean =>
 /**
  * A stream that was derived until now and is read from now on, or the reverse, starts again: the records that it has are compared with
  * those that its backfill finds. `newestRun`: the newest run of all streams of the integration, because the heads of a derived stream have
- * the runs of its source.
+ * the runs of its source. `reportedTo`: how far the stream was reported as complete; null if it was not reported.
  */
-const restart = (state: StreamState, account: string, newestRun: number, now: number): Ended => {
+const restart = (
+  state: StreamState,
+  { account, newestRun, reportedTo }: {
+    readonly account: string
+    readonly newestRun: number
+    readonly reportedTo: number | null
+  },
+  now: number
+): Ended => {
   const next: StreamState = {
-    ...updateReportedTo(state),
+    ...state,
+    ...reportedTo === null ? {} : { reportedTo },
     account,
     phase: "starting",
     paused: false,
@@ -132,16 +142,18 @@ export const make = (
       const isContinued = state.retired !== true && (state.silentBackfill ?? false) === silentBackfill
       const restarts = isRead(state) ? wasDerived(state) : state.watermark !== null
       if (isContinued && !restarts && state.account === account) continue
+      const newestRun = newestRunOf(state.integration)
       const condition = isContinued
         ? {}
         : { retired: false, silentBackfill, ...isRead(state) ? {} : notBackfilled }
+      const reportedTo = isRead(state) ? completeToOf(builtInModels, state, states) : completeTo(state)
       yield* store.transact(
         ownerOf(state.integration),
         state,
         Effect.fnUntraced(function*(tx) {
           if (restarts && tx.state.watermark !== null) yield* dropUnpublished(tx, now)
           const { entry, state: next } = restarts
-            ? restart(tx.state, account, newestRunOf(state.integration), now)
+            ? restart(tx.state, { account, newestRun, reportedTo }, now)
             : withAccount(tx.state, account, now)
           if (entry !== null) yield* tx.recordRun(entry)
           yield* tx.saveState({ ...next, ...condition })

@@ -16,6 +16,7 @@ import type { LogEntry } from "../../domain/ChangeEvent.ts"
 import { defineList, withLists } from "../../domain/DefinedList.ts"
 import type { Models } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
+import { completeTo } from "../../domain/Watermark.ts"
 import type { Source } from "../../source/Source.ts"
 import { Store } from "../../store/Store.ts"
 import { newRun } from "../StreamLifecycle.ts"
@@ -118,6 +119,21 @@ describe("ats.candidate as a list", () => {
       const before = (yield* published).length
       yield* run(withList, 30)
       assert.deepStrictEqual((yield* published).slice(before), ["of a 3 deleted absent"])
+    }))
+
+  it.effect("is never reported as less complete than the derived candidates were", () =>
+    scenario(function*(world) {
+      apply(world, "a", candidate("c", "1"))
+      list(world, candidate("c", "1"))
+      yield* run(builtInModels, 30)
+      const store = yield* Store
+      const source = yield* store.stream({ ...candidates, model: "ats.application" })
+      const reported = completeTo(source!)!
+      // the changes of the list become visible late
+      const owner = yield* store.takeOwnership("capture")
+      yield* store.transact(owner, candidates, (tx) => tx.saveState({ ...tx.state, overlap: 3_600_000 }))
+      yield* run(withList, 5)
+      assert.isAtLeast(completeTo(yield* state)!, reported)
     }))
 
   it.effect("is read from its first page, even if the derivation was not complete", () =>

@@ -145,7 +145,7 @@ export const make = (
       const newestRun = newestRunOf(state.integration)
       const condition = isContinued
         ? {}
-        : { retired: false, silentBackfill, ...isRead(state) ? {} : notBackfilled }
+        : { retired: false, silentBackfill, ...isRead(state) ? {} : { ...notBackfilled, lastRunId: newestRun } }
       const reportedTo = isRead(state) ? completeToOf(builtInModels, state, states) : completeTo(state)
       yield* store.transact(
         ownerOf(state.integration),

@@ -7,7 +7,7 @@ import * as References from "effect/References"
 import type * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
 import { pendingOf } from "../../../test/conformance/StoreSamples.ts"
-import { acme, startProcess } from "../../../test/support/capture/Capturing.ts"
+import { acme, settings as captureOptions, startProcess } from "../../../test/support/capture/Capturing.ts"
 import { start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
@@ -20,6 +20,7 @@ import { completeTo } from "../../domain/Watermark.ts"
 import type { Source } from "../../source/Source.ts"
 import { Store } from "../../store/Store.ts"
 import { newRun } from "../StreamLifecycle.ts"
+import { Capture, layer as captureLayer } from "./Capture.ts"
 
 const withList = withLists([defineList("ats.candidate", { path: "/ats/candidates" })])
 const candidates = { integration: acme.id, model: "ats.candidate" } as const
@@ -115,6 +116,30 @@ describe("ats.candidate as a list", () => {
       yield* run(builtInModels, 120)
       apply(world, "a", candidate("of a", "2", 121), 121)
       yield* run(builtInModels, 5)
+      for (const id of ["b", "c"]) list(world, candidate(`of ${id}`, "1"))
+      const before = (yield* published).length
+      yield* run(withList, 30)
+      assert.deepStrictEqual((yield* published).slice(before), ["of a 3 deleted absent"])
+    }))
+
+  it.effect("finds the delete of a candidate, even if the process ended before it derived the candidates again", () =>
+    scenario(function*(world) {
+      for (const id of ["a", "b", "c"]) apply(world, id, candidate(`of ${id}`, "1"))
+      yield* run(builtInModels, 120)
+      apply(world, "a", candidate("of a", "2", 121), 121)
+      yield* run(builtInModels, 5)
+      // the stream is to be derived again, and nothing runs
+      const { integration, ...settings } = { ...acme, integration: acme.id, model: "ats.application" } as const
+      yield* Effect.flatMap(Capture, ({ assign }) =>
+        assign(
+          new Map([[integration, [{
+            ...settings,
+            integration,
+            backfill: "fill",
+            derivedProcessing: Processing.defaultProcessing("ats.candidate")
+          }]]])
+        )).pipe(Effect.provide(captureLayer(captureOptions)))
+      assert.isNull((yield* state).backfilledAt)
       for (const id of ["b", "c"]) list(world, candidate(`of ${id}`, "1"))
       const before = (yield* published).length
       yield* run(withList, 30)

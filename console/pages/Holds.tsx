@@ -355,7 +355,7 @@ const Decide = ({ hold, reload }: { readonly hold: HoldView; readonly reload: ()
               <li>
                 <strong>Reject</strong>{" "}
                 if the source is wrong and stays so: nothing is published, no sweep publishes it later, and you can
-                still approve. {again[hold.kind]} It does not ask again.
+                still approve. {again[hold.kind]} A rejection does not ask again.
               </li>
             </>
           )

@@ -11,7 +11,7 @@
  */
 
 import { isDay } from "../api/Fields.ts"
-import type { Models, StreamKey } from "./Model.ts"
+import type { Model, StreamKey } from "./Model.ts"
 
 /** Times of a run's first response, in ms. */
 export interface ClockSample {
@@ -99,15 +99,14 @@ export const completeTo = (stream: {
     : Math.max(stream.previousWatermark - stream.overlap, stream.reportedTo ?? -Infinity)
 
 /**
- * As `completeTo`. A derived stream is complete as far as its source stream, once the derived stream's backfill is complete. If it was a list
- * before, it may have been complete further.
+ * As `completeTo`. `from`: the source of a derived stream, which is complete as far as its source stream once its backfill is complete. If it
+ * was a list before, it may have been complete further.
  */
 export const completeToOf = <S extends StreamKey & Parameters<typeof completeTo>[0]>(
-  models: Models,
   state: S,
+  from: Model | undefined,
   streams: ReadonlyArray<S>
 ): number | null => {
-  const from = models.derivedOf(state.model)?.from
   if (from === undefined) return completeTo(state)
   const source = streams.find(({ integration, model }) => integration === state.integration && model === from)
   const complete = source === undefined || state.backfilledAt === null ? null : completeTo(source)

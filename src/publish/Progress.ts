@@ -42,7 +42,7 @@ export const make = (
       position,
       streams: streams.flatMap((state): ReadonlyArray<StreamProgress> => {
         const { integration, generation, model } = state
-        const complete = completeToOf(models, state, streams)
+        const complete = completeToOf(state, models.derivedOf(state.model)?.from, streams)
         if (complete === null || state.retired === true || generation < identity.generation) return []
         return [{ integration, model, generation, completeTo: complete, position, at }]
       })

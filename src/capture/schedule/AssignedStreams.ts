@@ -2,12 +2,12 @@
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { builtInModels } from "../../domain/BuiltInModels.ts"
 import { type Models, type StreamKey, streamName } from "../../domain/Model.ts"
 import { completeTo, completeToOf } from "../../domain/Watermark.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { Store, StreamTx } from "../../store/Store.ts"
 import { type Ended, replaceRun } from "../commit/RunHistory.ts"
+import { sourceModel } from "../derived/ApplicationChanges.ts"
 import { notBackfilled } from "../derived/CandidateBackfill.ts"
 import { annotate, type Ownership } from "../Stream.ts"
 import { initialState, isReadable, type StreamSettings } from "../StreamLifecycle.ts"
@@ -146,7 +146,7 @@ export const make = (
       const condition = isContinued
         ? {}
         : { retired: false, silentBackfill, ...isRead(state) ? {} : { ...notBackfilled, lastRunId: newestRun } }
-      const reportedTo = isRead(state) ? completeToOf(builtInModels, state, states) : completeTo(state)
+      const reportedTo = isRead(state) ? completeToOf(state, sourceModel, states) : completeTo(state)
       yield* store.transact(
         ownerOf(state.integration),
         state,

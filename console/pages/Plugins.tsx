@@ -97,11 +97,11 @@ const Handlers = ({ after, isAlone = false, plugins }: {
 const Totals = ({ plugins }: { readonly plugins: ReadonlyArray<PluginView> }) => {
   const handlers = plugins.flatMap(({ handlers }) => handlers)
   const sum = (count: "running" | "due" | "waiting" | "dead") =>
-    number(handlers.reduce((total, handler) => total + handler[count], 0))
+    handlers.reduce((total, handler) => total + handler[count], 0)
   return (
     <p class="pages">
-      {plural(handlers.length, "handler")}: {sum("running")} running, {sum("due")} due, {sum("waiting")} waiting,{" "}
-      {sum("dead")} dead letters
+      {plural(handlers.length, "handler")}: {number(sum("running"))} running, {number(sum("due"))} due,{" "}
+      {number(sum("waiting"))} waiting, {plural(sum("dead"), "dead letter")}
     </p>
   )
 }

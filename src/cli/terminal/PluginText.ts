@@ -204,7 +204,7 @@ export const planText = ({ circuits, count, parked, plan, shares, unknown }: Pla
       table(shares, {
         PLUGIN: ({ plugin }) => plugin,
         HANDLER: ({ handler }) => handler,
-        REASON: ({ reason }) => reason,
+        REASON: ({ reason, refusal }) => refusal === null ? reason : `${reason} (${refusal})`,
         DEAD: ({ count }) => formatCount(count)
       }),
       `plan ${paint("bold", plan)}: ${formatPlural(count, "dead letter")}, ${formatCount(parked)} parked behind them`,

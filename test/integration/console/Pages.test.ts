@@ -136,6 +136,11 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
       assert.strictEqual(await page.evaluate(moving), 0, path)
     }
     assert.deepStrictEqual(await violationsIn(page), [])
+    // beside the last record of a hold, its buttons are still in reach
+    await show(page, paths.find((path) => path.startsWith("/holds/")) ?? "")
+    await page.locator("tbody tr").last().scrollIntoViewIfNeeded()
+    const { y = -1 } = await page.getByRole("button", { name: /^Approve/ }).boundingBox() ?? {}
+    assert.isTrue(y >= 0 && y < 640, `${y}`)
     await page.context().close()
   })
 

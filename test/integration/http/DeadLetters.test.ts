@@ -112,7 +112,7 @@ describe("a plan", () => {
       const [first] = yield* died
       const plan = (yield* post("/v1/deadletters/plan", { plugin: "picky" })).body
       assert.deepStrictEqual([plan.count, plan.parked, plan.shares], [2, 0, [
-        { plugin: "picky", handler: "ats.tag.created", reason: "Permanent", count: 2 }
+        { plugin: "picky", handler: "ats.tag.created", reason: "Permanent", refusal: null, count: 2 }
       ]])
       assert.strictEqual((yield* post("/v1/deadletters/plan", { plugin: "picky" })).body.plan, plan.plan)
       assert.strictEqual((yield* post("/v1/deadletters/plan", { ids: [first] })).body.count, 1)

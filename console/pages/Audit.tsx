@@ -41,7 +41,8 @@ const commandColumns: ReadonlyArray<Column<AuditEntryView>> = [
   {
     title: "Detail",
     cell: (entry) =>
-      entry.command === "events.reveal"
+      // older entries have a number alone, which is no address
+      entry.command === "events.reveal" && entry.detail.includes("-")
         ? <a href={eventPath(entry.detail.replace("position ", ""))}>{entry.detail}</a>
         : detailOf(entry)
   },

@@ -67,8 +67,8 @@ describe.skipIf(missing !== null)(`the past in the console${missing === null ? "
 
           await show(page, `/streams/${encodeURIComponent(integration)}/ats.tag`)
           const runs = page.getByRole("region", { name: "Runs, table" })
-          await runs.getByRole("row", { name: /^backfill complete .* 12 = 12 changed$/ }).waitFor()
-          await runs.getByRole("row", { name: /^poll complete .* 1 0 0 \d+ = .*1 changed/ }).waitFor()
+          await runs.getByRole("row", { name: /^backfill complete .* 12 = 12 new or changed$/ }).waitFor()
+          await runs.getByRole("row", { name: /^poll complete .* 1 0 0 \d+ = .*1 new or changed/ }).waitFor()
           await runs.getByText(/polls? found nothing new/).first().waitFor()
           await sandbox.setFaults({
             faults: [{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", model: "ats.tag" }]

@@ -236,7 +236,7 @@ const advanceWatermark = (state: StreamState, ended: NonNullable<StreamState["la
   const isMoved = !mayHaveSkipped || (ended.mustRepeat !== true && state.lastPoll?.possibleGap !== undefined)
   return {
     ...state,
-    lastPoll: ended,
+    lastPoll: isMoved ? ended : { ...ended, mustRepeat: true },
     ...isMoved
       ? { previousWatermark: state.watermark, watermark: Math.max(state.watermark ?? 0, ended.watermark ?? 0) }
       : {}

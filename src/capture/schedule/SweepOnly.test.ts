@@ -87,4 +87,23 @@ describe("a list that is only swept", () => {
       yield* TestClock.adjust("11 minutes")
       assert.isAbove((yield* state).watermark ?? 0, watermark ?? 0)
     }))
+
+  it.effect("does not take a new record for late that a sweep skipped because the list shifted", () =>
+    scenario(function*(api) {
+      const { overlap } = yield* state
+      yield* TestClock.adjust("5 minutes")
+      api.put(start + 5 * 60_000, { id: "f", name: "1" })
+      const changed_at = new Date(start + 60 * 60_000).toISOString()
+      api.meanwhile = ({ cursor }) => {
+        if (cursor !== "5") return
+        api.meanwhile = () => {}
+        api.vanish("a")
+        api.put(start, { id: "a", name: "2", changed_at })
+      }
+      yield* TestClock.adjust("7 minutes")
+      assert.deepStrictEqual((yield* published).slice(5), ["a 2 updated"])
+      yield* TestClock.adjust("11 minutes")
+      assert.deepStrictEqual((yield* published).slice(6), ["f 1 created"])
+      assert.strictEqual((yield* state).overlap, overlap)
+    }))
 })

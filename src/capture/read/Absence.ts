@@ -19,16 +19,18 @@ import type { Run } from "../../store/Run.ts"
 import { Store } from "../../store/Store.ts"
 import { commitPage } from "../commit/PageCommit.ts"
 import * as Metrics from "../Metrics.ts"
-import { annotate, isUnpaged, type RunError, type Stream, transact } from "../Stream.ts"
+import { annotate, isSweepOnly, isUnpaged, type RunError, type Stream, transact } from "../Stream.ts"
 import { findControls, forEachPending, isQueryable, maxRefetchIds, refetch } from "./Refetch.ts"
 import { markHiddenRecords } from "./SweepPasses.ts"
 
 /**
  * True if the next sweep is already due. If the requests of a sweep for confirmations keep failing, the sweep then ends without them, so
- * that its changes are released (D12: a confirmation is refused).
+ * that its changes are released (D12: a confirmation is refused). A list without polls is not read until then, so one interval is enough.
  */
-const isOverdue = ({ settings }: Stream, { startedAt }: Run, now: number): boolean =>
-  now - startedAt >= Duration.toMillis(settings.sweepInterval)
+const isOverdue = (stream: Stream, { startedAt }: Run, now: number): boolean => {
+  const { interval, sweepInterval } = stream.settings
+  return now - startedAt >= Duration.toMillis(isSweepOnly(stream) ? interval : sweepInterval)
+}
 
 /** Confirms the records that the sweep `run` did not read, if their confirmation is due. Returns false if it yielded before the end. */
 export const confirmMissing = Effect.fnUntraced(function*(

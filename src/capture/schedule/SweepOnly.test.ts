@@ -13,7 +13,7 @@ import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { defineList, withLists } from "../../domain/DefinedList.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { completeTo } from "../../domain/Watermark.ts"
-import type { Source } from "../../source/Source.ts"
+import { type Source, Transient } from "../../source/Source.ts"
 import { Store } from "../../store/Store.ts"
 
 const models = withLists([defineList("ats.job", { path: "/ats/jobs", sweepOnly: true })])
@@ -105,5 +105,16 @@ describe("a list that is only swept", () => {
       yield* TestClock.adjust("11 minutes")
       assert.deepStrictEqual((yield* published).slice(6), ["f 1 created"])
       assert.strictEqual((yield* state).overlap, overlap)
+    }))
+
+  it.effect("is still read every ten intervals while the requests by id fail, and publishes no delete", () =>
+    scenario(function*(api) {
+      api.vanish("c")
+      api.intercept = ({ ids }, answer) =>
+        ids === null ? answer : Scripted.refuse(new Transient({ code: null, message: "500" }))
+      yield* TestClock.adjust("15 minutes")
+      api.put(start + 15 * 60_000, { id: "b", name: "2" })
+      yield* TestClock.adjust("25 minutes")
+      assert.deepStrictEqual((yield* published).slice(5), ["b 2 updated"])
     }))
 })

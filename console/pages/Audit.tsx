@@ -41,7 +41,7 @@ const commandColumns: ReadonlyArray<Column<AuditEntryView>> = [
   {
     title: "Detail",
     cell: (entry) =>
-      // older entries have a number alone, which is no address
+      // a number alone does not lead to the event
       entry.command === "events.reveal" && entry.detail.includes("-")
         ? <a href={eventPath(entry.detail.replace("position ", ""))}>{entry.detail}</a>
         : detailOf(entry)

@@ -18,7 +18,7 @@ import type { Hold, Pending } from "../../store/Records.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { StoreError, StreamTx } from "../../store/Store.ts"
 import type { PageContext } from "../record/PageContext.ts"
-import { forEachPart } from "../Stream.ts"
+import { forEachPart, isSweepOnly } from "../Stream.ts"
 import { maskingHolds } from "./FieldMask.ts"
 import { loadStagedChanges } from "./StagedChanges.ts"
 
@@ -27,9 +27,12 @@ export const chunk = 250
 /** Maximum number of distinct paths that are counted in one run. If more paths changed, switched-off fields are not the reason. */
 const maxPaths = 1_000
 
-/** A poll releases changes staged by polls, refreshes and refetches; a sweep releases those staged by sweeps; both release absences. */
+/**
+ * A poll releases changes staged by polls, refreshes and refetches; a sweep releases those staged by sweeps; both release absences. Without
+ * polls, a sweep releases all of them.
+ */
 const isReleasedBy = (context: PageContext) => (row: Pending): boolean =>
-  (context.origin === "sweep") === (row.origin === "sweep") || row.reason === "absent"
+  (context.origin === "sweep") === (row.origin === "sweep") || row.reason === "absent" || isSweepOnly(context)
 
 /** Calls `each` for every chunk of staged rows that this run releases. `each` may change the rows' status. */
 export const forEachStaged = (

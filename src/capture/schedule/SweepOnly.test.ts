@@ -5,6 +5,7 @@ import * as Layer from "effect/Layer"
 import * as References from "effect/References"
 import type * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
+import { pendingOf } from "../../../test/conformance/StoreSamples.ts"
 import { acme, startProcess } from "../../../test/support/capture/Capturing.ts"
 import { start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
@@ -15,9 +16,15 @@ import * as Processing from "../../domain/Processing.ts"
 import { completeTo } from "../../domain/Watermark.ts"
 import { type Source, Transient } from "../../source/Source.ts"
 import { Store } from "../../store/Store.ts"
+import type { IntegrationsOptions } from "./Integrations.ts"
 
 const models = withLists([defineList("ats.job", { path: "/ats/jobs", sweepOnly: true })])
 const jobs = { integration: acme.id, model: "ats.job" } as const
+
+const options: Partial<IntegrationsOptions> = {
+  declared: [{ ...acme, models: ["ats.job"] }],
+  processing: (model) => Processing.defaultProcessing(model, models)
+}
 
 /** The list has five pages, and a process reads it. */
 const scenario = (
@@ -28,10 +35,7 @@ const scenario = (
   return Effect.gen(function*() {
     yield* TestClock.setTime(start)
     for (const id of ["a", "b", "c", "d", "e"]) api.put(start - 60_000, { id, name: "1" })
-    yield* startProcess({
-      declared: [{ ...acme, models: ["ats.job"] }],
-      processing: (model) => Processing.defaultProcessing(model, models)
-    })
+    yield* startProcess(options)
     yield* test(api)
   }).pipe(
     Effect.scoped,
@@ -116,5 +120,16 @@ describe("a list that is only swept", () => {
       api.put(start + 15 * 60_000, { id: "b", name: "2" })
       yield* TestClock.adjust("25 minutes")
       assert.deepStrictEqual((yield* published).slice(5), ["b 2 updated"])
+    }))
+
+  it.effect("publishes what a poll had staged before the list became one that is only swept", () =>
+    scenario(function*(api) {
+      const store = yield* Store
+      const row = pendingOf("c", { status: "staged", origin: "poll", runId: 1, deleted: true, reason: "flagged" })
+      yield* store.transact(yield* store.takeOwnership("capture"), jobs, (tx) => tx.putPending([row]))
+      yield* startProcess(options)
+      api.vanish("c")
+      yield* TestClock.adjust("25 minutes")
+      assert.deepStrictEqual((yield* published).slice(5), ["c 2 deleted"])
     }))
 })

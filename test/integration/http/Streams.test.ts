@@ -43,6 +43,13 @@ describe("GET /v1/streams", () => {
     assert.deepStrictEqual(seen, names.slice(60))
   })
 
+  served("shows streams of lists that only another process of the fleet defines, and no derived streams", function*() {
+    const listed = { integration: "tool:00", model: "hris.employee" } as const
+    const derived = { integration: "tool:00", model: "ats.candidate" } as const
+    yield* Effect.flatMap(Store, (store) => store.ensureStreams([keys[0]!, listed, derived].map((key) => stateOf(key))))
+    assert.deepStrictEqual(namesOf((yield* ask("/v1/streams")).body), ["tool:00/ats.tag", "tool:00/hris.employee"])
+  })
+
   served("filters by integration and model", function*() {
     yield* withStreams
     const of = (query: string) => Effect.map(ask(`/v1/streams?${query}`), ({ body }) => namesOf(body))

@@ -35,7 +35,9 @@ export interface RecordColumns {
   readonly fields: ReadonlyMap<string, Column | Fields>
 }
 
-const typeOf = ({ format, type }: JsonSchema, isUnion: boolean): ColumnType => {
+/** The type of the column of a property. */
+export const columnTypeOf = (property: JsonSchema): ColumnType => {
+  const { isUnion, schema: { format, type } } = schemaOf(property)
   if (type === "string") return format === "date-time" && !isUnion ? "time" : "string"
   if (type === "integer") return "int64"
   if (type === "number") return "double"
@@ -59,11 +61,11 @@ export const recordColumnsOf = (entry: RecordEntry, flat = false): RecordColumns
     const fields: Fields = new Map()
     for (const [field, property] of Object.entries(properties)) {
       const name = path + field
-      const { isUnion, schema } = schemaOf(property)
+      const { schema } = schemaOf(property)
       if (flat && schema.type === "object" && schema.properties !== undefined) {
         fields.set(field, fieldsOf(schema.properties, `${name}.`))
       } else if (!taken.has(name.toLowerCase())) {
-        const column = { name, type: typeOf(schema, isUnion) }
+        const column = { name, type: columnTypeOf(property) }
         taken.add(name.toLowerCase())
         fields.set(field, column)
         columns.push(column)
@@ -113,4 +115,17 @@ export const rowOf = ({ fields }: RecordColumns, record: JsonObject, valueFits: 
   }
   const unknown = takeFrom(record, fields)
   return { values, unknown }
+}
+
+/** The values of a row by column, with `unknown_fields`: each value of any form is a JSON text. */
+export const cellsOf = (known: RecordColumns, record: JsonObject, valueFits: Fits = fits) => {
+  const { unknown, values } = rowOf(known, record, valueFits)
+  const cells = new Map<string, string | number | boolean>()
+  for (const { name, type } of known.columns) {
+    const value = values.get(name)
+    if (value !== undefined) {
+      cells.set(name, type === "json" || typeof value === "object" ? JSON.stringify(value) : value)
+    }
+  }
+  return unknown === null ? cells : cells.set(unknownFields, JSON.stringify(unknown))
 }

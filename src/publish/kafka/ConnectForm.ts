@@ -15,12 +15,13 @@ import type { JsonObject } from "../../domain/Canonical.ts"
 import type { Json, LogEntry, LogIdentity } from "../../domain/ChangeEvent.ts"
 import { type Model, type Models, perModels, type RecordEntry, recordEntryOf } from "../../domain/Model.ts"
 import {
+  cellsOf,
   type Column,
   type ColumnType,
+  columnTypeOf,
   type Fits,
   fits,
   recordColumnsOf,
-  rowOf,
   unknownFields
 } from "../RecordColumns.ts"
 import type { JsonSchema } from "../RecordSchema.ts"
@@ -57,19 +58,12 @@ const struct = (name: string, fields: ReadonlyArray<ConnectSchema>): ConnectSche
   fields
 })
 
-const sourceField = ([name, { anyOf, type }]: readonly [string, JsonSchema], optional: boolean): ConnectSchema => {
-  const known = type ?? anyOf?.[0]?.type
-  return fieldOf(
-    name,
-    known === "integer" ? "int64" : known === "boolean" ? "boolean" : "string",
-    optional || anyOf !== undefined
-  )
-}
+const sourceFields = Object.entries<JsonSchema>({ ...sourceProperties, ...stubProperties }).map(([name, property]) =>
+  fieldOf(name, columnTypeOf(property), property.anyOf !== undefined || name in stubProperties)
+)
 
 /** The schemas of the keys and of the values of a model's events. */
-export const connectSchemasOf = (
-  entry: RecordEntry
-): { readonly key: ConnectSchema; readonly value: ConnectSchema } => {
+export const connectSchemasOf = (entry: RecordEntry) => {
   const name = `rollcall.${entry.model}`
   const columns: ReadonlyArray<Column> = [...recordColumnsOf(entry).columns, { name: unknownFields, type: "json" }]
   const record = struct(`${name}.Value`, columns.map(({ name, type }) => fieldOf(name, type, name !== "id")))
@@ -78,13 +72,7 @@ export const connectSchemasOf = (
     value: struct(`${name}.Envelope`, [
       { ...record, optional: true, field: "before" },
       { ...record, optional: true, field: "after" },
-      {
-        ...struct("rollcall.Source", [
-          ...Object.entries<JsonSchema>(sourceProperties).map((property) => sourceField(property, false)),
-          ...Object.entries<JsonSchema>(stubProperties).map((property) => sourceField(property, true))
-        ]),
-        field: "source"
-      },
+      { ...struct("rollcall.Source", sourceFields), field: "source" },
       fieldOf("op", "string", false),
       fieldOf("ts_ms", "int64")
     ])
@@ -111,13 +99,7 @@ const parse = (text: Json): JsonObject =>
 const framesOf = (entry: RecordEntry) => {
   const { key, value } = connectSchemasOf(entry)
   const columns = recordColumnsOf(entry)
-  const jsonColumns = new Set(columns.columns.flatMap(({ name, type }) => type === "json" ? [name] : []))
-  const structOf = (record: JsonObject): object => {
-    const { unknown, values } = rowOf(columns, record, fitsConnect)
-    const fields: Record<string, unknown> = {}
-    for (const [name, value] of values) fields[name] = jsonColumns.has(name) ? JSON.stringify(value) : value
-    return unknown === null ? fields : { ...fields, [unknownFields]: JSON.stringify(unknown) }
-  }
+  const structOf = (record: JsonObject): object => Object.fromEntries(cellsOf(columns, record, fitsConnect))
   const before = (schema: ConnectSchema) => `{"schema":${JSON.stringify(schema)},"payload":`
   return { key: before(key), value: before(value), structOf }
 }

@@ -88,30 +88,27 @@ export const exportRecords = Command.make("export", {
     const selection = { models, integrations: namesOf(filter.integration) }
     const { fileOutput, standardOutput } = yield* Effect.promise(() => import("./export/Output.ts"))
     const { summaryText, writeDatabase, writeText } = yield* Effect.promise(() => import("./export/WriteExport.ts"))
-    /** Null for a database, which the command does not follow. */
+    /** The output that --follow continues; a database has none. */
     const write = Effect.gen(function*() {
       if (Option.isSome(target.sqlite)) {
-        const summary = yield* writeDatabase(client, target.sqlite.value, selection)
-        yield* print(summaryText(summary, json))
-        return null
+        return { output: null, summary: yield* writeDatabase(client, target.sqlite.value, selection) }
       }
       const output = Option.isSome(target.output) ? yield* fileOutput(target.output.value) : standardOutput
       const format = Option.getOrElse(target.format, () => "jsonl" as const)
-      const { position, records } = yield* writeText(client, output, format, selection)
-      const show = Option.isSome(target.output) ? print : printAside
-      yield* show(summaryText({ position, records }, json))
-      return { output, position }
+      return { output, summary: yield* writeText(client, output, format, selection) }
     }).pipe(Effect.provideService(CurrentModels, known))
     // so that no part of a file stays
     const stop = refuse("the export was stopped before it was complete", "No file was changed.")
-    const written = yield* Effect.raceFirst(write, Effect.andThen(awaitShutdownSignal, stop))
-    if (written === null || !target.follow) return
+    const { output, summary } = yield* Effect.raceFirst(write, Effect.andThen(awaitShutdownSignal, stop))
+    const show = output === standardOutput ? printAside : print
+    yield* show(json ? JSON.stringify(summary) : summaryText(summary))
+    if (output === null || !target.follow) return
     const query = {
-      after: written.position,
+      after: summary.position,
       model: models.join(),
       ...selection.integrations.length > 0 && { integration: selection.integrations.join() }
     }
-    const events = Stream.runForEach(client.follow(query), (event) => written.output.write(`${event}\n`))
+    const events = Stream.runForEach(client.follow(query), (event) => output.write(`${event}\n`))
     yield* Effect.raceFirst(events, awaitShutdownSignal)
   }).pipe(Effect.scoped, runClientCommand)).pipe(
     Command.withDescription(

@@ -9,7 +9,7 @@
  * - `secure_delete` overwrites what is deleted, so the file of a later export has no content of a forgotten record.
  */
 import { DatabaseSync, type SQLInputValue } from "node:sqlite"
-import { isObject, type JsonObject, type JsonValue } from "../../domain/Canonical.ts"
+import { isObject, type JsonObject } from "../../domain/Canonical.ts"
 import {
   isModel,
   type Model,
@@ -19,7 +19,7 @@ import {
   type StreamKey,
   streamName
 } from "../../domain/Model.ts"
-import { recordColumnsOf, rowOf, unknownFields } from "../../publish/RecordColumns.ts"
+import { cellsOf, recordColumnsOf, unknownFields } from "../../publish/RecordColumns.ts"
 
 /** A record as the API lists it, or as its newest event describes it. */
 export interface ReadRecord {
@@ -51,36 +51,28 @@ interface TableLayout {
 
 const sqlTypes = { string: "TEXT", time: "TEXT", json: "TEXT", int64: "INTEGER", boolean: "INTEGER", double: "REAL" }
 
-const sqlValueOf = (value: JsonValue | undefined, isJson: boolean): SQLInputValue =>
-  value === undefined
-    ? null
-    : isJson || typeof value === "object"
-    ? JSON.stringify(value)
-    : typeof value === "boolean"
-    ? Number(value)
-    : value
-
 /** A column for each field of the schema, and one for all other fields. */
 export const columnLayout = (entry: RecordEntry): TableLayout => {
   const known = recordColumnsOf(entry)
-  const columns = known.columns.filter(({ name }) => name !== "id")
+  const own = known.columns.filter(({ name }) => name !== "id")
+  const columns = [...own.map(({ name, type }) => [name, sqlTypes[type]] as const), [unknownFields, "TEXT"] as const]
   return {
-    columns: [...columns.map(({ name, type }) => [name, sqlTypes[type]] as const), [unknownFields, "TEXT"]],
+    columns,
     valuesOf: (record) => {
-      const { unknown, values } = rowOf(known, record)
-      return [
-        ...columns.map(({ name, type }) => sqlValueOf(values.get(name), type === "json")),
-        sqlValueOf(unknown ?? undefined, true)
-      ]
+      const cells = cellsOf(known, record)
+      return columns.map(([name]) => {
+        const cell = cells.get(name) ?? null
+        return typeof cell === "boolean" ? Number(cell) : cell
+      })
     }
   }
 }
 
 /** The whole record as JSON text in one column. */
-export const contentLayout = (): TableLayout => ({
+export const contentLayout: TableLayout = {
   columns: [["content", "TEXT"]],
   valuesOf: (record) => [JSON.stringify(record)]
-})
+}
 
 /** The table of a model: `ats_application`. */
 const tableNameOf = (model: string): string => model.replaceAll(".", "_")

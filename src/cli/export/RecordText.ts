@@ -1,40 +1,35 @@
 /** The records of an export as text: JSON Lines, or CSV with a column for each field of the schema. */
 import { isObject, type JsonValue } from "../../domain/Canonical.ts"
-import type { Model, RecordEntry } from "../../domain/Model.ts"
-import { recordColumnsOf, rowOf, unknownFields } from "../../publish/RecordColumns.ts"
+import type { RecordEntry } from "../../domain/Model.ts"
+import { cellsOf, recordColumnsOf, unknownFields } from "../../publish/RecordColumns.ts"
 import type { ContentRow } from "./RecordTables.ts"
 
-/** The form in which `GET /v1/records` lists a record. */
-const jsonLine = (model: Model, { content, generation, id, integration, version }: ContentRow): string =>
-  `${JSON.stringify({ integration, model, id, generation, version }).slice(0, -1)},"after":${content}}`
-
 /** As RFC 4180 writes it. Null is empty, and an empty text is in quotes. */
-const cell = (value: JsonValue | undefined): string => {
+const cell = (value: string | number | boolean | undefined): string => {
   if (value === undefined) return ""
-  const text = typeof value === "object" ? JSON.stringify(value) : String(value)
+  const text = String(value)
   return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-const csvOf = (entry: RecordEntry) => {
+function* csvOf(entry: RecordEntry, rows: Iterable<ContentRow>) {
   const known = recordColumnsOf(entry, true)
-  const jsonColumns = new Set(known.columns.flatMap(({ name, type }) => type === "json" ? [name] : []))
-  const names = known.columns.map(({ name }) => name)
-  const header = ["integration", ...names, unknownFields, "record_generation", "record_version"].map(cell).join(",")
-  const line = ({ content, generation, integration, version }: ContentRow): string => {
+  const names = [...known.columns.map(({ name }) => name), unknownFields]
+  yield ["integration", ...names, "record_generation", "record_version"].map(cell).join(",")
+  for (const { content, generation, integration, version } of rows) {
     const record: JsonValue = JSON.parse(content)
-    const { unknown, values } = rowOf(known, isObject(record) ? record : {})
-    const own = names.map((name) => {
-      const value = values.get(name)
-      // a text in a column of JSON is in quotes, like in every other JSON
-      return cell(jsonColumns.has(name) && value !== undefined ? JSON.stringify(value) : value)
-    })
-    return [cell(integration), ...own, cell(unknown ?? undefined), generation, version].join(",")
+    const cells = cellsOf(known, isObject(record) ? record : {})
+    yield [integration, ...names.map((name) => cells.get(name)), generation, version].map(cell).join(",")
   }
-  return { header, line }
 }
 
-export type TextFormat = "jsonl" | "csv"
+/** Each line is a record in the form in which `GET /v1/records` lists it. */
+function* jsonLinesOf({ model }: RecordEntry, rows: Iterable<ContentRow>) {
+  for (const { content, generation, id, integration, version } of rows) {
+    yield `${JSON.stringify({ integration, model, id, generation, version }).slice(0, -1)},"after":${content}}`
+  }
+}
 
-/** The first line, if the format has one, and the lines of records. */
-export const linesOf = (format: TextFormat, entry: RecordEntry) =>
-  format === "csv" ? csvOf(entry) : { header: null, line: (row: ContentRow) => jsonLine(entry.model, row) }
+/** The lines of a text with the records of a model, by format. */
+export const linesOf = { csv: csvOf, jsonl: jsonLinesOf }
+
+export type TextFormat = keyof typeof linesOf

@@ -1,8 +1,9 @@
 /** Writes the current records as text, or to a SQLite database. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { CurrentModels } from "../../domain/BuiltInModels.ts"
-import { type Model, type Models, recordEntryOf } from "../../domain/Model.ts"
+import { type Model, recordEntryOf } from "../../domain/Model.ts"
 import type { ApiClient } from "../client/ApiClient.ts"
 import { progressPrinter } from "../terminal/Process.ts"
 import { formatPlural } from "../terminal/Tables.ts"
@@ -11,8 +12,8 @@ import { readRecords, type Selection } from "./ReadRecords.ts"
 import { columnLayout, contentLayout, RecordTables } from "./RecordTables.ts"
 import { linesOf, type TextFormat } from "./RecordText.ts"
 
-/** A text is written when it has this length. */
-const chunkLength = 64 * 1024
+/** The lines that are written together. */
+const linesPerWrite = 100
 
 /** Opens the tables and reads the records into them. `file`: empty for a temporary database. */
 const readInto = Effect.fnUntraced(function*(
@@ -34,39 +35,12 @@ const readInto = Effect.fnUntraced(function*(
   return { position, tables }
 })
 
-/** The text of the whole export, in parts. */
-function* textOf(
-  format: TextFormat,
-  tables: RecordTables,
-  models: Models,
-  chosen: ReadonlyArray<Model>
-): Generator<string> {
-  let text = ""
-  for (const model of chosen) {
-    const { header, line } = linesOf(format, recordEntryOf(models, model))
-    if (header !== null) text += `${header}\n`
-    for (const row of tables.contents(model)) {
-      text += `${line(row)}\n`
-      if (text.length < chunkLength) continue
-      yield text
-      text = ""
-    }
-  }
-  yield text
-}
-
-interface Summary {
-  readonly position: string
-  readonly records: Readonly<Record<string, number>>
-}
-
-const summaryOf = (tables: RecordTables, models: ReadonlyArray<Model>, position: string): Summary => ({
+const summaryOf = (tables: RecordTables, models: ReadonlyArray<Model>, position: string) => ({
   position,
   records: Object.fromEntries(models.map((model) => [model, tables.count(model)]))
 })
 
-export const summaryText = ({ position, records }: Summary, asJson: boolean): string => {
-  if (asJson) return JSON.stringify({ position, records })
+export const summaryText = ({ position, records }: ReturnType<typeof summaryOf>): string => {
   const counts = Object.values(records)
   const sum = counts.reduce((sum, count) => sum + count, 0)
   return `${formatPlural(sum, "record")} of ${formatPlural(counts.length, "model")} at position ${position}`
@@ -78,8 +52,13 @@ export const writeText = Effect.fnUntraced(function*(
   format: TextFormat,
   selection: Selection
 ) {
-  const { position, tables } = yield* readInto(client, "", contentLayout, selection)
-  yield* Effect.forEach(textOf(format, tables, yield* CurrentModels, selection.models), output.write, { discard: true })
+  const { position, tables } = yield* readInto(client, "", () => contentLayout, selection)
+  const known = yield* CurrentModels
+  yield* Stream.fromIterable(selection.models).pipe(
+    Stream.map((model) => linesOf[format](recordEntryOf(known, model), tables.contents(model))),
+    Stream.flatMap((lines) => Stream.fromIterable(lines, { chunkSize: linesPerWrite })),
+    Stream.runForEachArray((lines) => output.write(`${lines.join("\n")}\n`))
+  )
   yield* output.complete
   return summaryOf(tables, selection.models, position)
 }, Effect.scoped)

@@ -15,7 +15,7 @@ import * as Stream from "effect/Stream"
 import { closestName } from "../../domain/ClosestName.ts"
 import { type Model, streamName } from "../../domain/Model.ts"
 import { type ApiClient, ApiClientError, type EventPage, pagesOf } from "../client/ApiClient.ts"
-import { CommandError } from "../terminal/Process.ts"
+import { CommandError, progressPrinter } from "../terminal/Process.ts"
 import { formatPlural } from "../terminal/Tables.ts"
 import type { HeldStream, RecordTables } from "./RecordTables.ts"
 
@@ -25,18 +25,13 @@ export interface Selection {
   readonly integrations: ReadonlyArray<string>
 }
 
-type Report = (progress: string) => Effect.Effect<void>
+const report = progressPrinter(false)
 
 const hasStatus = (status: number) => (error: unknown): boolean =>
   error instanceof ApiClientError && error.status === status
 
 /** Replaces the records of a stream. A model that the integration does not have has no stream. */
-const readStream = Effect.fnUntraced(function*(
-  client: ApiClient,
-  tables: RecordTables,
-  stream: HeldStream,
-  report: Report
-) {
+const readStream = Effect.fnUntraced(function*(client: ApiClient, tables: RecordTables, stream: HeldStream) {
   const { integration, model } = stream
   tables.clear(stream)
   let count = 0
@@ -54,62 +49,63 @@ const readStream = Effect.fnUntraced(function*(
   return first
 })
 
-/** The position of the tables, after this and in them. */
-export const readRecords = (
+/** `start`: the position of the tables; null if all records are to be read. */
+const readFrom = Effect.fnUntraced(function*(
   client: ApiClient,
   tables: RecordTables,
-  selection: Selection,
-  report: Report
-): Effect.Effect<string, Effect.Error<ReturnType<typeof readStream>> | CommandError> =>
-  Effect.gen(function*() {
-    const { items } = yield* client.integrations.list()
-    const ids = items.map(({ id }) => id)
-    const unknown = selection.integrations.find((id) => !ids.includes(id))
-    if (unknown !== undefined) {
-      return yield* new CommandError({
-        message: `there is no integration ${unknown}`,
-        hint: ids.length === 0 ? "No integration is configured." : `Did you mean ${closestName(unknown, ids)}?`
-      })
-    }
-    const models = new Set([...selection.models, ...[...tables.streams.values()].map(({ model }) => model)])
-    for (const model of models) tables.tableOf(model)
-    const held = new Map(tables.streams)
-    const listed = items.filter(({ state }) => state !== "erasing").flatMap(({ backfill, generation, id }) =>
-      [...models].map((model) => ({ backfill, stream: { integration: id, model, generation } }))
-    )
-    const wanted = listed.filter(({ stream }) =>
-      held.has(streamName(stream)) ||
-      selection.models.includes(stream.model) &&
-        (selection.integrations.length === 0 || selection.integrations.includes(stream.integration))
-    )
-    let position = tables.position
-    for (const { backfill, stream } of wanted) {
-      const own = held.get(streamName(stream))
-      held.delete(streamName(stream))
-      if (own?.generation === stream.generation && backfill !== "fill" && position !== null) continue
-      const first = yield* readStream(client, tables, stream, report)
-      position ??= first
-    }
-    for (const stream of held.values()) tables.clear(stream)
-    if (position === null) return yield* client.newestPosition
-
-    let count = 0
-    let end: string = position
-    for (;;) {
-      const page: EventPage = yield* client.eventPage({ after: end, model: [...models], limit: 1000 })
-      end = page.next
-      if (page.events.length === 0) return end
-      for (const { data } of page.events) {
-        const stream = tables.streams.get(`${data.integration}/${data.model}`)
-        if (stream !== undefined) tables.write(stream.model, data)
-      }
-      count += page.events.length
-      yield* report(`changes since then: ${formatPlural(count, "event")}`)
-    }
-  }).pipe(
-    Effect.catchIf((error) => hasStatus(410)(error) && tables.position !== null, () => {
-      for (const stream of tables.streams.values()) tables.clear(stream)
-      tables.position = null
-      return readRecords(client, tables, selection, report)
+  { integrations, models: chosen }: Selection,
+  start: string | null
+) {
+  const { items } = yield* client.integrations.list()
+  const ids = items.map(({ id }) => id)
+  const unknown = integrations.find((id) => !ids.includes(id))
+  if (unknown !== undefined) {
+    return yield* new CommandError({
+      message: `there is no integration ${unknown}`,
+      hint: ids.length === 0 ? "No integration is configured." : `Did you mean ${closestName(unknown, ids)}?`
     })
+  }
+  const models = new Set([...chosen, ...[...tables.streams.values()].map(({ model }) => model)])
+  for (const model of models) tables.tableOf(model)
+  const held = new Map(tables.streams)
+  const listed = items.filter(({ state }) => state !== "erasing").flatMap(({ backfill, generation, id }) =>
+    [...models].map((model) => ({ backfill, stream: { integration: id, model, generation } }))
+  )
+  let position = start
+  for (const { backfill, stream } of listed) {
+    const own = held.get(streamName(stream))
+    held.delete(streamName(stream))
+    const isSelected = chosen.includes(stream.model) &&
+      (integrations.length === 0 || integrations.includes(stream.integration))
+    const isCurrent = own?.generation === stream.generation && backfill !== "fill" && start !== null
+    if (isCurrent || (own === undefined && !isSelected)) continue
+    const first = yield* readStream(client, tables, stream)
+    position ??= first
+  }
+  for (const stream of held.values()) tables.clear(stream)
+  if (position === null) return yield* client.newestPosition
+
+  let count = 0
+  let end: string = position
+  for (;;) {
+    const page: EventPage = yield* client.eventPage({ after: end, model: [...models], limit: 1000 })
+    end = page.next
+    if (page.events.length === 0) return end
+    for (const { data } of page.events) {
+      const stream = tables.streams.get(`${data.integration}/${data.model}`)
+      if (stream !== undefined) tables.write(stream.model, data)
+    }
+    count += page.events.length
+    yield* report(`changes since then: ${formatPlural(count, "event")}`)
+  }
+})
+
+/** The position of the tables, after this and in them. */
+export const readRecords = (client: ApiClient, tables: RecordTables, selection: Selection) =>
+  readFrom(client, tables, selection, tables.position).pipe(
+    Effect.catchIf(
+      (error) => hasStatus(410)(error) && tables.position !== null,
+      () => readFrom(client, tables, selection, null)
+    ),
+    Effect.ensuring(report(""))
   )

@@ -5,7 +5,6 @@ import * as Stream from "effect/Stream"
 import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { type Model, recordEntryOf } from "../../domain/Model.ts"
 import type { ApiClient } from "../client/ApiClient.ts"
-import { progressPrinter } from "../terminal/Process.ts"
 import { formatPlural } from "../terminal/Tables.ts"
 import { cannotWrite, type Output, prepareDatabaseFile } from "./Output.ts"
 import { readRecords, type Selection } from "./ReadRecords.ts"
@@ -22,7 +21,6 @@ const readInto = Effect.fnUntraced(function*(
   layoutOf: ConstructorParameters<typeof RecordTables>[2],
   selection: Selection
 ) {
-  const report = progressPrinter(false)
   const models = yield* CurrentModels
   const tables = yield* Effect.acquireRelease(
     Effect.try({
@@ -31,8 +29,7 @@ const readInto = Effect.fnUntraced(function*(
     }),
     (tables) => Effect.sync(() => tables.close())
   )
-  const position = yield* Effect.ensuring(readRecords(client, tables, selection, report), report(""))
-  return { position, tables }
+  return { tables, position: yield* readRecords(client, tables, selection) }
 })
 
 const summaryOf = (tables: RecordTables, models: ReadonlyArray<Model>, position: string) => ({

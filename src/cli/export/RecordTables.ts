@@ -8,7 +8,7 @@
  * Gotchas
  * - `secure_delete` overwrites what is deleted, so the file of a later export has no content of a forgotten record.
  */
-import { DatabaseSync, type SQLInputValue } from "node:sqlite"
+import type { DatabaseSync, SQLInputValue } from "node:sqlite"
 import { isObject, type JsonObject } from "../../domain/Canonical.ts"
 import {
   isModel,
@@ -19,27 +19,19 @@ import {
   type StreamKey,
   streamName
 } from "../../domain/Model.ts"
+import type { EventData } from "../../publish/EventSchema.ts"
 import { cellsOf, recordColumnsOf, unknownFields } from "../../publish/RecordColumns.ts"
 
-/** A record as the API lists it, or as its newest event describes it. */
-export interface ReadRecord {
-  readonly integration: string
-  readonly id: string
-  readonly generation: number
-  readonly version: number
-  /** Null if the record is deleted. */
-  readonly after: unknown
-}
+type RecordVersion = Pick<EventData, "integration" | "id" | "generation" | "version">
+
+/** A record as the API lists it, or as its newest event describes it. `after`: null if the record is deleted. */
+export type ReadRecord = RecordVersion & { readonly after: unknown }
 
 /** A record with its content as JSON text. */
-export interface ContentRow extends Omit<ReadRecord, "after"> {
-  readonly content: string
-}
+export type ContentRow = RecordVersion & { readonly content: string }
 
 /** A stream whose records the tables have. `generation`: that of its integration. */
-export interface HeldStream {
-  readonly integration: string
-  readonly model: Model
+export interface HeldStream extends StreamKey {
   readonly generation: number
 }
 
@@ -79,25 +71,26 @@ const tableNameOf = (model: string): string => model.replaceAll(".", "_")
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 const exportTable = "rollcall_export"
-const version = ["record_generation", "record_version"]
+const keyColumns = [["integration", "TEXT NOT NULL"], ["id", "TEXT NOT NULL"]] as const
+const versionColumns = [["record_generation", "INTEGER NOT NULL"], ["record_version", "INTEGER NOT NULL"]] as const
 
 /** Opens the table of a model, or makes it. A table with other columns is replaced. */
 const openTable = (database: DatabaseSync, model: Model, { columns, valuesOf }: TableLayout) => {
   const table = quote(tableNameOf(model))
-  const own = columns.map(([name]) => quote(name))
-  const names = [...["integration", "id"].map(quote), ...own, ...version.map(quote)]
+  const all = [...keyColumns, ...columns, ...versionColumns]
+  const names = all.map(([name]) => quote(name))
   const found = database.prepare(`PRAGMA table_info(${table})`).all().map(({ name }) => quote(String(name)))
   const isNew = found.join() !== names.join()
   if (isNew) {
-    const typed = columns.map(([name, type]) => `${quote(name)} ${type}, `).join("")
+    const typed = all.map(([name, type]) => `${quote(name)} ${type}`).join(", ")
     database.exec(
-      `DROP TABLE IF EXISTS ${table};
-       CREATE TABLE ${table} (integration TEXT NOT NULL, id TEXT NOT NULL, ${typed}record_generation INTEGER NOT NULL,
-       record_version INTEGER NOT NULL, PRIMARY KEY (integration, id))`
+      `DROP TABLE IF EXISTS ${table}; CREATE TABLE ${table} (${typed}, PRIMARY KEY (integration, id))`
     )
   }
-  const changed = [...own, ...version].map((name) => `${name} = excluded.${name}`).join(", ")
-  const statements = {
+  const changed = names.slice(keyColumns.length).map((name) => `${name} = excluded.${name}`).join(", ")
+  return {
+    isNew,
+    valuesOf,
     upsert: database.prepare(
       `INSERT INTO ${table} VALUES (${
         names.map(() => "?").join(", ")
@@ -108,121 +101,78 @@ const openTable = (database: DatabaseSync, model: Model, { columns, valuesOf }: 
       `DELETE FROM ${table} WHERE integration = ? AND id = ? AND (record_generation, record_version) <= (?, ?)`
     ),
     clear: database.prepare(`DELETE FROM ${table} WHERE integration = ?`),
-    count: database.prepare(`SELECT count(*) AS records FROM ${table}`),
-    all: database.prepare(`SELECT * FROM ${table} ORDER BY integration, id`)
+    count: database.prepare(`SELECT count(*) AS records FROM ${table}`)
   }
-  return { isNew, table: { ...statements, valuesOf } }
 }
-type RecordTable = ReturnType<typeof openTable>["table"]
 
-/** Why a file cannot take the tables. */
-export class ForeignFile extends Error {}
-
-export class RecordTables {
-  readonly #database: DatabaseSync
-  readonly #layoutOf: (entry: RecordEntry) => TableLayout
-  readonly #models: Models
-  readonly #streams = new Map<string, HeldStream>()
-  readonly #tables = new Map<Model, RecordTable>()
-  /** The log position of the records; null if the tables are new. */
-  position: string | null = null
-
-  /** Opens a file, or a temporary database for an empty name, and begins the transaction. */
-  constructor(file: string, models: Models, layoutOf: (entry: RecordEntry) => TableLayout) {
-    this.#database = new DatabaseSync(file, { timeout: 5000 })
-    this.#layoutOf = layoutOf
-    this.#models = models
-    try {
-      this.#begin()
-    } catch (error) {
-      this.#database.close()
-      throw error
+/** Begins the transaction in which the tables change. Without a commit, nothing is changed. */
+export const openTables = (database: DatabaseSync, models: Models, layoutOf: (entry: RecordEntry) => TableLayout) => {
+  database.exec("PRAGMA secure_delete = ON; BEGIN IMMEDIATE")
+  const found = new Set(database.prepare("SELECT name FROM sqlite_schema").all().map(({ name }) => String(name)))
+  if (found.size > 0 && !found.has(exportTable)) throw new Error("it is a database with other tables")
+  database.exec(
+    `CREATE TABLE IF NOT EXISTS ${exportTable} (integration TEXT NOT NULL, model TEXT NOT NULL, generation INTEGER NOT NULL,
+     position TEXT NOT NULL, exported_at TEXT NOT NULL, PRIMARY KEY (integration, model))`
+  )
+  const streams = new Map<string, HeldStream>()
+  const hold = (stream: HeldStream) => streams.set(streamName(stream), stream)
+  let position: string | null = null
+  for (const row of database.prepare(`SELECT integration, model, generation, position FROM ${exportTable}`).all()) {
+    const model = String(row["model"])
+    // the process has no records of the model: it was removed from the configuration, and its integrations were erased
+    if (!isModel(models, model)) {
+      if (found.has(tableNameOf(model))) database.exec(`DELETE FROM ${quote(tableNameOf(model))}`)
+      continue
     }
+    position = String(row["position"])
+    hold({ integration: String(row["integration"]), model, generation: Number(row["generation"]) })
   }
 
-  #begin(): void {
-    const database = this.#database
-    database.exec("PRAGMA secure_delete = ON; BEGIN IMMEDIATE")
-    const tables = new Set(database.prepare("SELECT name FROM sqlite_schema").all().map(({ name }) => String(name)))
-    if (tables.size > 0 && !tables.has(exportTable)) throw new ForeignFile("it is a database with other tables")
-    database.exec(
-      `CREATE TABLE IF NOT EXISTS ${exportTable} (integration TEXT NOT NULL, model TEXT NOT NULL, generation INTEGER NOT NULL,
-       position TEXT NOT NULL, exported_at TEXT NOT NULL, PRIMARY KEY (integration, model))`
-    )
-    for (const row of database.prepare(`SELECT integration, model, generation, position FROM ${exportTable}`).all()) {
-      const model = String(row["model"])
-      // the process has no records of the model: it was removed from the configuration, and its integrations were erased
-      if (!isModel(this.#models, model)) {
-        if (tables.has(tableNameOf(model))) database.exec(`DELETE FROM ${quote(tableNameOf(model))}`)
-        continue
-      }
-      const stream = { integration: String(row["integration"]), model, generation: Number(row["generation"]) }
-      this.position = String(row["position"])
-      this.#streams.set(streamName(stream), stream)
-    }
-  }
-
-  get streams(): ReadonlyMap<string, HeldStream> {
-    return this.#streams
-  }
-
+  const tables = new Map<Model, ReturnType<typeof openTable>>()
   /** The statements of the table of a model, which is made if it is missing. */
-  tableOf(model: Model): RecordTable {
-    const known = this.#tables.get(model)
+  const tableOf = (model: Model) => {
+    const known = tables.get(model)
     if (known !== undefined) return known
-    const { isNew, table } = openTable(this.#database, model, this.#layoutOf(recordEntryOf(this.#models, model)))
+    const table = openTable(database, model, layoutOf(recordEntryOf(models, model)))
     // a held stream without records must be read again
-    if (isNew) { for (const [name, stream] of this.#streams) if (stream.model === model) this.#streams.delete(name) }
-    this.#tables.set(model, table)
+    if (table.isNew) { for (const [name, stream] of streams) if (stream.model === model) streams.delete(name) }
+    tables.set(model, table)
     return table
   }
 
-  write(model: Model, { after, generation, id, integration, version }: ReadRecord): void {
-    const { remove, upsert, valuesOf } = this.tableOf(model)
-    if (after === null) remove.run(integration, id, generation, version)
-    else upsert.run(integration, id, ...valuesOf(isObject(after) ? after : {}), generation, version)
-  }
-
-  hold(stream: HeldStream): void {
-    this.#streams.set(streamName(stream), stream)
-  }
-
-  /** Deletes the records of a stream. */
-  clear(stream: StreamKey): void {
-    this.#streams.delete(streamName(stream))
-    this.tableOf(stream.model).clear.run(stream.integration)
-  }
-
-  count(model: Model): number {
-    return Number(this.tableOf(model).count.get()?.["records"])
-  }
-
-  /** The rows of a table with the layout of whole contents, ordered by integration and id. */
-  *contents(model: Model): Generator<ContentRow> {
-    for (const row of this.tableOf(model).all.iterate()) {
-      yield {
-        integration: String(row["integration"]),
-        id: String(row["id"]),
-        content: String(row["content"]),
-        generation: Number(row["record_generation"]),
-        version: Number(row["record_version"])
+  return {
+    /** The log position of the records when the tables were opened; null if the tables are new. */
+    position,
+    streams,
+    tableOf,
+    hold,
+    write: (model: Model, { after, generation, id, integration, version }: ReadRecord) => {
+      const { remove, upsert, valuesOf } = tableOf(model)
+      if (after === null) remove.run(integration, id, generation, version)
+      else upsert.run(integration, id, ...valuesOf(isObject(after) ? after : {}), generation, version)
+    },
+    /** Deletes the records of a stream. */
+    clear: (stream: StreamKey) => {
+      streams.delete(streamName(stream))
+      tableOf(stream.model).clear.run(stream.integration)
+    },
+    count: (model: Model) => Number(tableOf(model).count.get()?.["records"]),
+    /** The rows of a table with the layout of whole contents, ordered by integration and id. */
+    contents: (model: Model) =>
+      database.prepare(
+        `SELECT integration, id, content, record_generation AS generation, record_version AS version
+         FROM ${quote(tableNameOf(model))} ORDER BY integration, id`
+      ).iterate() as Iterable<ContentRow>,
+    /** Ends the transaction; from then on other programs see the records of this position. */
+    commit: (position: string, at: number) => {
+      database.exec(`DELETE FROM ${exportTable}`)
+      const insert = database.prepare(`INSERT INTO ${exportTable} VALUES (?, ?, ?, ?, ?)`)
+      for (const { generation, integration, model } of streams.values()) {
+        insert.run(integration, model, generation, position, new Date(at).toISOString())
       }
+      database.exec("COMMIT")
     }
-  }
-
-  /** Ends the transaction; from then on other programs see the records of this position. */
-  commit(position: string, at: number): void {
-    this.#database.exec(`DELETE FROM ${exportTable}`)
-    const insert = this.#database.prepare(`INSERT INTO ${exportTable} VALUES (?, ?, ?, ?, ?)`)
-    for (const { generation, integration, model } of this.#streams.values()) {
-      insert.run(integration, model, generation, position, new Date(at).toISOString())
-    }
-    this.#database.exec("COMMIT")
-    this.position = position
-  }
-
-  /** Without a commit before, nothing is changed. */
-  close(): void {
-    this.#database.close()
   }
 }
+
+export type RecordTables = ReturnType<typeof openTables>

@@ -2,13 +2,14 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { DatabaseSync } from "node:sqlite"
 import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { type Model, recordEntryOf } from "../../domain/Model.ts"
 import type { ApiClient } from "../client/ApiClient.ts"
 import { formatPlural } from "../terminal/Tables.ts"
 import { cannotWrite, type Output, prepareDatabaseFile } from "./Output.ts"
 import { readRecords, type Selection } from "./ReadRecords.ts"
-import { columnLayout, contentLayout, RecordTables } from "./RecordTables.ts"
+import { columnLayout, contentLayout, openTables, type RecordTables } from "./RecordTables.ts"
 import { linesOf, type TextFormat } from "./RecordText.ts"
 
 /** The lines that are written together. */
@@ -18,17 +19,20 @@ const linesPerWrite = 100
 const readInto = Effect.fnUntraced(function*(
   client: ApiClient,
   file: string,
-  layoutOf: ConstructorParameters<typeof RecordTables>[2],
+  layoutOf: Parameters<typeof openTables>[2],
   selection: Selection
 ) {
   const models = yield* CurrentModels
-  const tables = yield* Effect.acquireRelease(
+  const attempt = <A>(run: () => A) =>
     Effect.try({
-      try: () => new RecordTables(file, models, layoutOf),
+      try: run,
       catch: (error) => cannotWrite(file, error instanceof Error ? error.message : "unknown cause")
-    }),
-    (tables) => Effect.sync(() => tables.close())
+    })
+  const database = yield* Effect.acquireRelease(
+    attempt(() => new DatabaseSync(file, { timeout: 5000 })),
+    (database) => Effect.sync(() => database.close())
   )
+  const tables = yield* attempt(() => openTables(database, models, layoutOf))
   return { tables, position: yield* readRecords(client, tables, selection) }
 })
 

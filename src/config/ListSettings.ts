@@ -13,8 +13,13 @@ const pathHint = "Write the path below the base URL, such as /hris/employees, wi
 /** The names of steps that every model has, and of topics and schemas. */
 const reservedSteps: ReadonlySet<string> = new Set(["created", "updated", "deleted", "state", "event"])
 
-/** A list in the variable: `hris.employee=/hris/employees`. */
-const parsePair = (item: ConfigValue): AnyList | undefined => {
+/** A list of the file, or of the variable: `hris.employee=/hris/employees`. */
+const parseList = (item: ConfigValue): AnyList | undefined => {
+  if (!item.isVariable) {
+    if (isDefinedList(item.value)) return item.value
+    item.fault("is not a list", "List the result of `defineList(…)`")
+    return undefined
+  }
   const text = item.text() ?? ""
   const at = text.indexOf("=")
   if (at < 0) {
@@ -24,33 +29,24 @@ const parsePair = (item: ConfigValue): AnyList | undefined => {
   return { model: text.slice(0, at).trim() as AnyList["model"], definition: { path: text.slice(at + 1).trim() } }
 }
 
-const parseList = (item: ConfigValue): AnyList | undefined => {
-  if (item.isVariable) return parsePair(item)
-  if (isDefinedList(item.value)) return item.value
-  item.fault("is not a list", "List the result of `defineList(…)`")
-  return undefined
-}
-
-const isNames = (value: unknown): boolean =>
-  Array.isArray(value) && value.every((name) => typeof name === "string" && name !== "")
+const Names = Schema.Array(Schema.NonEmptyString)
+/** Names with dots between them. */
+const Path = Schema.String.check(Schema.isPattern(/^[^.]+(\.[^.]+)*$/))
+const Reference = Schema.Struct({ path: Path, kind: Schema.String, shared: Names })
+const Transition = Schema.Struct({ path: Path, becomes: Schema.optional(Names) })
 
 /** The form of the optional parts. TypeScript finds the same mistakes. */
 const faultIn = ({ references, schema, sweepOnly, transitions, unordered }: AnyList["definition"]): string | null => {
-  const isPath = (path: unknown) => typeof path === "string" && path.split(".").every((name) => name !== "")
+  const fits = (part: unknown, form: Schema.Codec<unknown, unknown>) => part === undefined || Schema.is(form)(part)
   if (schema !== undefined && !(Schema.isSchema(schema) && "fields" in schema)) {
     return "has a schema that is not a Schema.Struct"
   }
-  if (unordered !== undefined && !isNames(unordered)) return "has an `unordered` that is not a list of names"
-  if (sweepOnly !== undefined && typeof sweepOnly !== "boolean") return "has a `sweepOnly` that is not true or false"
-  const isReference = (one: unknown) =>
-    typeof one === "object" && one !== null && "path" in one && isPath(one.path) && "kind" in one &&
-    typeof one.kind === "string" && "shared" in one && isNames(one.shared)
-  if (references !== undefined && !(Array.isArray(references) && references.every(isReference))) {
-    return "has a reference without path, kind or shared properties"
-  }
+  if (!fits(unordered, Names)) return "has an `unordered` that is not a list of names"
+  if (!fits(sweepOnly, Schema.Boolean)) return "has a `sweepOnly` that is not true or false"
+  if (!fits(references, Schema.Array(Reference))) return "has a reference without path, kind or shared properties"
   for (const [name, step] of Object.entries(transitions ?? {})) {
     if (!/^[a-z][a-z0-9_]*$/.test(name) || reservedSteps.has(name)) return `has a transition with the name ${name}`
-    if (!isPath(step?.path) || (step.becomes !== undefined && !isNames(step.becomes))) {
+    if (!Schema.is(Transition)(step)) {
       return `has no path, or a value of becomes that is not a list of texts, in the transition ${name}`
     }
   }

@@ -71,14 +71,9 @@ const fieldsOf = (objects: ReadonlyArray<JsonObject>, level: number): Fields | n
   if (!isKnown || fields.length === 0 || (!isRecord && fields.length < properties.size)) return null
   return new Map(fields.map(([name, entries]) => {
     const field = fieldOf(entries.map(([, value]) => value), objects.length, level)
-    if (freeForm.has(name)) return [name, { ...field, shape: json }]
     // the time of a deletion is null in most records
-    return [
-      name,
-      field.shape === json && name.endsWith("_at") && entries.every(([, value]) => value === null)
-        ? { ...field, shape: time }
-        : field
-    ]
+    const isTime = name.endsWith("_at") && entries.every(([, value]) => value === null)
+    return [name, { ...field, shape: freeForm.has(name) ? json : isTime ? time : field.shape }]
   }))
 }
 

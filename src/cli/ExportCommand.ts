@@ -10,23 +10,27 @@ import { CurrentModels } from "../domain/BuiltInModels.ts"
 import { isModelName, makeModels, type Model, type Models, recordEntryOf } from "../domain/Model.ts"
 import type { ApiClient } from "./client/ApiClient.ts"
 import { connect, runClientCommand } from "./client/ClientCommand.ts"
-import type { TextFormat } from "./export/RecordText.ts"
 import { checkModel, config, json, switchFlag, textFlag } from "./terminal/Flags.ts"
-import { awaitShutdownSignal, CommandError, print, printAside } from "./terminal/Process.ts"
+import { awaitShutdownSignal, print, printAside, refuse } from "./terminal/Process.ts"
 
 const namesOf = Option.match({ onNone: () => [], onSome: (text: string) => [...new Set(text.split(","))] })
 
-const refuse = (message: string, hint: string) => Effect.fail(new CommandError({ message, hint }))
+const target = {
+  format: Flag.Literals("format", ["jsonl", "csv"]).pipe(
+    Flag.withDescription(
+      "jsonl: JSON Lines, a record in each line (default). csv: one model, with a column for each field"
+    ),
+    Flag.optional
+  ),
+  output: textFlag("output", "Write to this file instead of standard output", "file"),
+  sqlite: textFlag("sqlite", "Write to this SQLite database, with a table for each model, or update it", "file"),
+  follow: switchFlag("follow", "Continue with later events, as JSON Lines, until the command is stopped")
+}
 
 const checkCombination = (
-  { follow, format, output, sqlite }: {
-    readonly follow: boolean
-    readonly format: Option.Option<TextFormat>
-    readonly output: Option.Option<string>
-    readonly sqlite: Option.Option<string>
-  },
+  { follow, format, output, sqlite }: Command.Command.Config.InferValue<typeof target>,
   named: ReadonlyArray<string>
-): Effect.Effect<void, CommandError> => {
+) => {
   if (Option.isSome(sqlite) && (follow || Option.isSome(format) || Option.isSome(output))) {
     return refuse(
       "--sqlite cannot be combined with --format, --output and --follow",
@@ -63,17 +67,7 @@ export const exportRecords = Command.make("export", {
     model: textFlag("model", "Only records of these models, comma-separated (default: all models)", "names"),
     integration: textFlag("integration", "Only records of these integrations, comma-separated", "ids")
   },
-  target: {
-    format: Flag.Literals("format", ["jsonl", "csv"]).pipe(
-      Flag.withDescription(
-        "jsonl: JSON Lines, a record in each line (default). csv: one model, with a column for each field"
-      ),
-      Flag.optional
-    ),
-    output: textFlag("output", "Write to this file instead of standard output", "file"),
-    sqlite: textFlag("sqlite", "Write to this SQLite database, with a table for each model, or update it", "file"),
-    follow: switchFlag("follow", "Continue with later events, as JSON Lines, until the command is stopped")
-  }
+  target
 }, ({ config, filter, json, target }) =>
   Effect.gen(function*() {
     const named = namesOf(filter.model)

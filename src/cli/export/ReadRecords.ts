@@ -15,7 +15,7 @@ import * as Stream from "effect/Stream"
 import { closestName } from "../../domain/ClosestName.ts"
 import { type Model, streamName } from "../../domain/Model.ts"
 import { type ApiClient, ApiClientError, type EventPage, pagesOf } from "../client/ApiClient.ts"
-import { CommandError, progressPrinter } from "../terminal/Process.ts"
+import { progressPrinter, refuse } from "../terminal/Process.ts"
 import { formatPlural } from "../terminal/Tables.ts"
 import type { HeldStream, RecordTables } from "./RecordTables.ts"
 
@@ -60,10 +60,8 @@ const readFrom = Effect.fnUntraced(function*(
   const ids = items.map(({ id }) => id)
   const unknown = integrations.find((id) => !ids.includes(id))
   if (unknown !== undefined) {
-    return yield* new CommandError({
-      message: `there is no integration ${unknown}`,
-      hint: ids.length === 0 ? "No integration is configured." : `Did you mean ${closestName(unknown, ids)}?`
-    })
+    const hint = ids.length === 0 ? "No integration is configured." : `Did you mean ${closestName(unknown, ids)}?`
+    return yield* refuse(`there is no integration ${unknown}`, hint)
   }
   const models = new Set([...chosen, ...[...tables.streams.values()].map(({ model }) => model)])
   for (const model of models) tables.tableOf(model)

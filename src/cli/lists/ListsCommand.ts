@@ -9,14 +9,12 @@ import { findListFault } from "../../config/ListSettings.ts"
 import { loadRawConfig } from "../../config/RawConfig.ts"
 import { builtInModels, CurrentModels } from "../../domain/BuiltInModels.ts"
 import { closestName } from "../../domain/ClosestName.ts"
-import { type AnyList, entryOf } from "../../domain/DefinedList.ts"
+import { entryOf } from "../../domain/DefinedList.ts"
 import { makeModels, type Model, type Models } from "../../domain/Model.ts"
 import { CurrentProxies } from "../../network/Proxies.ts"
 import { config, textFlag, withFallback } from "../terminal/Flags.ts"
-import { CommandError, print, printAside, withTerminalErrors } from "../terminal/Process.ts"
+import { print, printAside, refuse, withTerminalErrors } from "../terminal/Process.ts"
 import { singularOf } from "./InferReferences.ts"
-
-const refuse = (message: string, hint: string) => Effect.fail(new CommandError({ message, hint }))
 
 const chooseIntegration = ({ integrations }: Config.Settings, named: Option.Option<string>) => {
   const ids = integrations.map(({ id }) => id)
@@ -40,11 +38,7 @@ const nameFromPath = (path: string): string => {
 }
 
 /** The list at this path: one that the configuration defines, or a new one. */
-const chooseList = (
-  known: Models,
-  path: string,
-  named: Option.Option<string>
-): Effect.Effect<AnyList, CommandError> => {
+const chooseList = (known: Models, path: string, named: Option.Option<string>) => {
   const same = known.lists.find((list) => list.path === path)
   if (same !== undefined && builtInModels.lists.includes(same)) {
     return refuse(`${path} is the path of the built-in model ${same.model}`, "It needs no definition.")

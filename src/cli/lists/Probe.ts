@@ -10,7 +10,7 @@ import { titleOf } from "../../domain/Model.ts"
 import { parseTime } from "../../domain/Watermark.ts"
 import { type Page, type PageRequest, Source, type SourceError } from "../../source/Source.ts"
 import { oneLine } from "../../telemetry/TerminalText.ts"
-import { CommandError, progressPrinter } from "../terminal/Process.ts"
+import { CommandError, progressPrinter, refuse } from "../terminal/Process.ts"
 import { formatPlural } from "../terminal/Tables.ts"
 import { findNested, inferReferences } from "./InferReferences.ts"
 import { type Fields, inferFields, schemaText } from "./InferSchema.ts"
@@ -146,10 +146,7 @@ export const probeList = Effect.fnUntraced(function*(probe: Probe): Effect.fn.Re
     return moduleText(probe, [`${path} of ${stream.integration} is empty, so its fields are not known`], new Map(), [])
   }
   if (records.length === 0) {
-    return yield* new CommandError({
-      message: `no row of ${path} has a text as its id, so ${path} is not a list of records`,
-      hint: compare
-    })
+    return yield* refuse(`no row of ${path} has a text as its id, so ${path} is not a list of records`, compare)
   }
   yield* report(`testing the filters of ${path}`)
   const ids = [...new Set(records.map(({ id }) => String(id)))]

@@ -7,7 +7,7 @@ import { defaultFile } from "../../config/RawConfig.ts"
 import { closestName } from "../../domain/ClosestName.ts"
 import { isModel, type Model, type Models } from "../../domain/Model.ts"
 import { parseInstant } from "../../domain/Watermark.ts"
-import { CommandError } from "./Process.ts"
+import { type CommandError, refuse } from "./Process.ts"
 
 /** A flag that is off unless it is given. */
 export const switchFlag = (name: string, description: string) =>
@@ -71,6 +71,6 @@ export const given = <Flags extends Readonly<Record<string, Option.Option<unknow
 
 /** The model of this name. */
 export const checkModel = (models: Models, name: string): Effect.Effect<Model, CommandError> =>
-  isModel(models, name) ? Effect.succeed(name) : Effect.fail(
-    new CommandError({ message: `there is no model ${name}`, hint: `Did you mean ${closestName(name, models.names)}?` })
-  )
+  isModel(models, name)
+    ? Effect.succeed(name)
+    : refuse(`there is no model ${name}`, `Did you mean ${closestName(name, models.names)}?`)

@@ -49,6 +49,9 @@ export class CommandError extends Schema.TaggedError<CommandError>()("CommandErr
   hint: Schema.optionalKey(Schema.String)
 }) {}
 
+/** Fails with an error that has a hint. */
+export const refuse = (message: string, hint: string) => Effect.fail(new CommandError({ message, hint }))
+
 interface ReportedError {
   readonly message: string
 }

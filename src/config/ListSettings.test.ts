@@ -66,6 +66,8 @@ describe("a list in the configuration", () => {
   const wrong: ReadonlyArray<readonly [variable: string, message: RegExp, hint: RegExp]> = [
     ["hris.employee", /"hris.employee" is not a list/, /<name>=<path>/],
     ["employee=/hris/employees", /"employee" cannot be the name/, /<category>\.<name>/],
+    ["a.b=b&k=f9QLiedyey0U7jjAffdQ", /"a.b" has the path "\(24 characters\)"/, /below the base URL/],
+    ["f9QLiedyey0U7jjAffdQ=/hris/employees", /"\(20 characters\)" cannot be the name/, /<category>/],
     ["hris.Employee=/hris/employees", /cannot be the name/, /lower-case/],
     ["hris.a.b=/hris/employees", /cannot be the name/, /<category>/],
     [`hris.${"x".repeat(60)}=/hris/employees`, /cannot be the name/, /64 characters/],

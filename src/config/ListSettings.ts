@@ -4,6 +4,7 @@ import * as SchemaAST from "effect/SchemaAST"
 import { builtInModels } from "../domain/BuiltInModels.ts"
 import { type AnyList, entryOf, isDefinedList } from "../domain/DefinedList.ts"
 import { isModelName, type ListEntry, makeModels, type Models, titleOf } from "../domain/Model.ts"
+import { display } from "../domain/Quote.ts"
 import type { ConfigValue } from "./ConfigValue.ts"
 
 const nameHint =
@@ -61,9 +62,9 @@ export const findListFault = (
   const report = (message: string, hint: string) => ({ message, hint })
   const { path } = definition
   if (typeof path !== "string" || !/^(\/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$/.test(path)) {
-    return report(`"${model}" has the path "${String(path)}"`, pathHint)
+    return report(`"${display(model)}" has the path "${display(String(path))}"`, pathHint)
   }
-  if (!isModelName(model)) return report(`"${model}" cannot be the name of a list`, nameHint)
+  if (!isModelName(model)) return report(`"${display(model)}" cannot be the name of a list`, nameHint)
   if (builtInModels.listOf(model) !== undefined) {
     return report(`"${model}" is a built-in model`, "Remove it: Rollcall reads it without a definition")
   }

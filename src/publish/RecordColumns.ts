@@ -78,23 +78,15 @@ export const recordColumnsOf = (entry: RecordEntry, flat = false): RecordColumns
 }
 
 /** Whether a value that is not null has the type of its column. */
-export type Fits = (type: ColumnType, value: JsonValue) => boolean
-
-export const fits: Fits = (type, value) => {
+export const fits = (type: ColumnType, value: JsonValue): boolean => {
   if (type === "json") return true
   if (type === "int64") return Number.isSafeInteger(value)
   if (type === "double") return typeof value === "number"
   return typeof value === (type === "boolean" ? "boolean" : "string")
 }
 
-export interface RecordRow {
-  /** The values of columns, by name; a column without a value has none. */
-  readonly values: ReadonlyMap<string, JsonValue>
-  /** The content of the column `unknown_fields`. */
-  readonly unknown: JsonObject | null
-}
-
-export const rowOf = ({ fields }: RecordColumns, record: JsonObject, valueFits: Fits = fits): RecordRow => {
+/** `values`: by the name of the column; a column without a value has none. `unknown`: the content of the column `unknown_fields`. */
+export const rowOf = ({ fields }: RecordColumns, record: JsonObject, valueFits = fits) => {
   const values = new Map<string, JsonValue>()
   const takeFrom = (object: JsonObject, known: RecordColumns["fields"]): JsonObject | null => {
     const others: Array<readonly [string, JsonValue]> = []
@@ -118,7 +110,7 @@ export const rowOf = ({ fields }: RecordColumns, record: JsonObject, valueFits: 
 }
 
 /** The values of a row by column, with `unknown_fields`: each value of any form is a JSON text. */
-export const cellsOf = (known: RecordColumns, record: JsonObject, valueFits: Fits = fits) => {
+export const cellsOf = (known: RecordColumns, record: JsonObject, valueFits = fits) => {
   const { unknown, values } = rowOf(known, record, valueFits)
   const cells = new Map<string, string | number | boolean>()
   for (const { name, type } of known.columns) {

@@ -10,16 +10,16 @@
  * - PostgreSQL stores neither the character 0 nor halves of surrogate pairs, so U+FFFD replaces them.
  * - A field that a struct leaves out is null.
  */
+import { memoize } from "effect/Function"
 import { isCalendarDay } from "../../api/Fields.ts"
 import type { JsonObject } from "../../domain/Canonical.ts"
 import type { Json, LogEntry, LogIdentity } from "../../domain/ChangeEvent.ts"
-import { type Model, type Models, perModels, type RecordEntry, recordEntryOf } from "../../domain/Model.ts"
+import { type Model, type Models, type RecordEntry, recordEntryOf } from "../../domain/Model.ts"
 import {
   cellsOf,
   type Column,
   type ColumnType,
   columnTypeOf,
-  type Fits,
   fits,
   recordColumnsOf,
   unknownFields
@@ -84,7 +84,7 @@ const isTime = (text: string): boolean =>
   /^\d{4}-\d\d-\d\dT([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{1,9})?(Z|[+-](0\d|1[0-7]):[0-5]\d)$/.test(text) &&
   isCalendarDay(text.slice(0, 10))
 
-const fitsConnect: Fits = (type, value) => fits(type, value) && (type !== "time" || isTime(String(value)))
+const fitsConnect: typeof fits = (type, value) => fits(type, value) && (type !== "time" || isTime(String(value)))
 
 /** Every escape of a JSON text; a pair of surrogates is one match. `unit`: the code of an escape that is not such a pair. */
 const escapes = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u([\da-fA-F]{4})|.)/g
@@ -96,28 +96,19 @@ const parse = (text: Json): JsonObject =>
       : text
   )
 
-const framesOf = (entry: RecordEntry) => {
+/** A schema is made once for each model, because it is much larger than the payload. */
+const framesOf = memoize((entry: RecordEntry) => {
   const { key, value } = connectSchemasOf(entry)
   const columns = recordColumnsOf(entry)
   const structOf = (record: JsonObject): object => Object.fromEntries(cellsOf(columns, record, fitsConnect))
   const before = (schema: ConnectSchema) => `{"schema":${JSON.stringify(schema)},"payload":`
   return { key: before(key), value: before(value), structOf }
-}
-
-/** A schema is made once for each model, because it is much larger than the payload. */
-const framesIn = perModels((models) => {
-  const frames = new Map<Model, ReturnType<typeof framesOf>>()
-  return (model: Model) => {
-    const known = frames.get(model) ?? framesOf(recordEntryOf(models, model))
-    frames.set(model, known)
-    return known
-  }
 })
 
 const storable = (id: string): string => id.replaceAll("\0", "\ufffd").toWellFormed()
 
 export const connectForm = (models: Models) => {
-  const frameOf = framesIn(models)
+  const frameOf = (model: Model) => framesOf(recordEntryOf(models, model))
   return {
     keyOf: ({ id, integration, model }: LogEntry): Json =>
       `${frameOf(model).key}${JSON.stringify({ integration, id: storable(id) })}}`,

@@ -6,9 +6,7 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { checkModels } from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
-import { CurrentModels } from "../domain/BuiltInModels.ts"
 import { isModelName, makeModels, type Model, type Models, recordEntryOf } from "../domain/Model.ts"
-import type { ApiClient } from "./client/ApiClient.ts"
 import { connect, runClientCommand } from "./client/ClientCommand.ts"
 import { checkModel, config, json, switchFlag, textFlag } from "./terminal/Flags.ts"
 import { awaitShutdownSignal, print, printAside, refuse } from "./terminal/Process.ts"
@@ -44,12 +42,6 @@ const checkCombination = (
     : refuse("CSV has the columns of one model", "Name it, for example with --model ats.application.")
 }
 
-/** The models of the running process. Those that this configuration defines have columns for their fields. */
-const modelsOf = Effect.fnUntraced(function*(client: ApiClient, configured: Models) {
-  const { items } = yield* client.schemas.schemas()
-  return makeModels(items.map(({ name }) => name).filter(isModelName).map((name) => recordEntryOf(configured, name)))
-})
-
 const warnOfColumns = (configured: Models, models: ReadonlyArray<Model>) => {
   const open = models.filter((model) => configured.entryOf(model) === undefined)
   return open.length === 0 ? Effect.void : printAside(
@@ -74,12 +66,14 @@ export const exportRecords = Command.make("export", {
     yield* checkCombination(target, named)
     const configured = yield* Effect.fromResult(checkModels(yield* loadRawConfig(config)))
     const client = yield* connect(config)
-    const known = yield* modelsOf(client, configured)
+    const names = (yield* client.schemas.schemas()).items.map(({ name }) => name).filter(isModelName)
+    // those that this configuration defines have columns for their fields
+    const known = makeModels(names.map((name) => recordEntryOf(configured, name)))
     const models = named.length === 0 ? known.names : yield* Effect.forEach(named, (name) => checkModel(known, name))
     if (Option.isSome(target.sqlite) || Option.getOrNull(target.format) === "csv") {
       yield* warnOfColumns(configured, models)
     }
-    const selection = { models, integrations: namesOf(filter.integration) }
+    const selection = { known, models, integrations: namesOf(filter.integration) }
     const { fileOutput, standardOutput } = yield* Effect.promise(() => import("./export/Output.ts"))
     const { summaryText, writeDatabase, writeText } = yield* Effect.promise(() => import("./export/WriteExport.ts"))
     /** The output that --follow continues; a database has none. */
@@ -90,7 +84,7 @@ export const exportRecords = Command.make("export", {
       const output = Option.isSome(target.output) ? yield* fileOutput(target.output.value) : standardOutput
       const format = Option.getOrElse(target.format, () => "jsonl" as const)
       return { output, summary: yield* writeText(client, output, format, selection) }
-    }).pipe(Effect.provideService(CurrentModels, known))
+    })
     // so that no part of a file stays
     const stop = refuse("the export was stopped before it was complete", "No file was changed.")
     const { output, summary } = yield* Effect.raceFirst(write, Effect.andThen(awaitShutdownSignal, stop))

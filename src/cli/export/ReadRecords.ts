@@ -13,13 +13,15 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { closestName } from "../../domain/ClosestName.ts"
-import { type Model, streamName } from "../../domain/Model.ts"
+import { type Model, type Models, streamName } from "../../domain/Model.ts"
 import { type ApiClient, ApiClientError, type EventPage, pagesOf } from "../client/ApiClient.ts"
 import { progressPrinter, refuse } from "../terminal/Process.ts"
 import { formatPlural } from "../terminal/Tables.ts"
 import type { HeldStream, RecordTables } from "./RecordTables.ts"
 
 export interface Selection {
+  /** Those of the running process. */
+  readonly known: Models
   readonly models: ReadonlyArray<Model>
   /** Ids of integrations; all if empty. */
   readonly integrations: ReadonlyArray<string>

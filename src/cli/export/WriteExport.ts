@@ -3,7 +3,6 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { DatabaseSync } from "node:sqlite"
-import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { type Model, recordEntryOf } from "../../domain/Model.ts"
 import type { ApiClient } from "../client/ApiClient.ts"
 import { formatPlural } from "../terminal/Tables.ts"
@@ -22,7 +21,6 @@ const readInto = Effect.fnUntraced(function*(
   layoutOf: Parameters<typeof openTables>[2],
   selection: Selection
 ) {
-  const models = yield* CurrentModels
   const attempt = <A>(run: () => A) =>
     Effect.try({
       try: run,
@@ -32,7 +30,7 @@ const readInto = Effect.fnUntraced(function*(
     attempt(() => new DatabaseSync(file, { timeout: 5000 })),
     (database) => Effect.sync(() => database.close())
   )
-  const tables = yield* attempt(() => openTables(database, models, layoutOf))
+  const tables = yield* attempt(() => openTables(database, selection.known, layoutOf))
   return { tables, position: yield* readRecords(client, tables, selection) }
 })
 
@@ -54,9 +52,8 @@ export const writeText = Effect.fnUntraced(function*(
   selection: Selection
 ) {
   const { position, tables } = yield* readInto(client, "", () => contentLayout, selection)
-  const known = yield* CurrentModels
   yield* Stream.fromIterable(selection.models).pipe(
-    Stream.map((model) => linesOf[format](recordEntryOf(known, model), tables.contents(model))),
+    Stream.map((model) => linesOf[format](recordEntryOf(selection.known, model), tables.contents(model))),
     Stream.flatMap((lines) => Stream.fromIterable(lines, { chunkSize: linesPerWrite })),
     Stream.runForEachArray((lines) => output.write(`${lines.join("\n")}\n`))
   )

@@ -96,7 +96,7 @@ const parse = (text: Json): JsonObject =>
       : text
   )
 
-/** A schema is made once for each model, because it is much larger than the payload. */
+/** A schema is made once for each model of the configuration, because it is much larger than the payload. */
 const framesOf = memoize((entry: RecordEntry) => {
   const { key, value } = connectSchemasOf(entry)
   const columns = recordColumnsOf(entry)

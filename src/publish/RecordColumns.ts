@@ -24,13 +24,13 @@ export interface Column {
 }
 
 /** Names that tables use for themselves. */
-export const unknownFields = "unknown_fields"
+const unknownFields = "unknown_fields"
 const reserved: ReadonlyArray<string> = ["integration", "record_generation", "record_version", unknownFields]
 
 type Fields = Map<string, Column | Fields>
 
 export interface RecordColumns {
-  /** Without the column `unknown_fields`. `id` is the first one. */
+  /** `id` is the first one, and `unknown_fields` the last one. */
   readonly columns: ReadonlyArray<Column>
   readonly fields: ReadonlyMap<string, Column | Fields>
 }
@@ -74,6 +74,7 @@ export const recordColumnsOf = (entry: RecordEntry, flat = false): RecordColumns
     return fields
   }
   const fields = fieldsOf({ id: { type: "string" }, ...contractSchemaOf(entry).properties }, "")
+  columns.push({ name: unknownFields, type: "json" })
   return { columns, fields }
 }
 

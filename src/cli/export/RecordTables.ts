@@ -20,7 +20,7 @@ import {
   streamName
 } from "../../domain/Model.ts"
 import type { EventData } from "../../publish/EventSchema.ts"
-import { cellsOf, recordColumnsOf, unknownFields } from "../../publish/RecordColumns.ts"
+import { cellsOf, recordColumnsOf } from "../../publish/RecordColumns.ts"
 
 type RecordVersion = Pick<EventData, "integration" | "id" | "generation" | "version">
 
@@ -47,7 +47,7 @@ const sqlTypes = { string: "TEXT", time: "TEXT", json: "TEXT", int64: "INTEGER",
 export const columnLayout = (entry: RecordEntry): TableLayout => {
   const known = recordColumnsOf(entry)
   const own = known.columns.filter(({ name }) => name !== "id")
-  const columns = [...own.map(({ name, type }) => [name, sqlTypes[type]] as const), [unknownFields, "TEXT"] as const]
+  const columns = own.map(({ name, type }) => [name, sqlTypes[type]] as const)
   return {
     columns,
     valuesOf: (record) => {

@@ -1,7 +1,7 @@
 /** The records of an export as text: JSON Lines, or CSV with a column for each field of the schema. */
 import { isObject, type JsonValue } from "../../domain/Canonical.ts"
 import type { RecordEntry } from "../../domain/Model.ts"
-import { cellsOf, recordColumnsOf, unknownFields } from "../../publish/RecordColumns.ts"
+import { cellsOf, recordColumnsOf } from "../../publish/RecordColumns.ts"
 import type { ContentRow } from "./RecordTables.ts"
 
 /** As RFC 4180 writes it. Null is empty, and an empty text is in quotes. */
@@ -13,7 +13,7 @@ const cell = (value: string | number | boolean | undefined): string => {
 
 function* csvOf(entry: RecordEntry, rows: Iterable<ContentRow>) {
   const known = recordColumnsOf(entry, true)
-  const names = [...known.columns.map(({ name }) => name), unknownFields]
+  const names = known.columns.map(({ name }) => name)
   yield ["integration", ...names, "record_generation", "record_version"].map(cell).join(",")
   for (const { content, generation, integration, version } of rows) {
     const record: JsonValue = JSON.parse(content)

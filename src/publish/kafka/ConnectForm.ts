@@ -15,15 +15,7 @@ import { isCalendarDay } from "../../api/Fields.ts"
 import type { JsonObject } from "../../domain/Canonical.ts"
 import type { Json, LogEntry, LogIdentity } from "../../domain/ChangeEvent.ts"
 import { type Model, type Models, type RecordEntry, recordEntryOf } from "../../domain/Model.ts"
-import {
-  cellsOf,
-  type Column,
-  type ColumnType,
-  columnTypeOf,
-  fits,
-  recordColumnsOf,
-  unknownFields
-} from "../RecordColumns.ts"
+import { cellsOf, type ColumnType, columnTypeOf, fits, recordColumnsOf } from "../RecordColumns.ts"
 import type { JsonSchema } from "../RecordSchema.ts"
 import { operationOf, sourceOf, sourceProperties, stubProperties } from "./Debezium.ts"
 
@@ -65,7 +57,7 @@ const sourceFields = Object.entries<JsonSchema>({ ...sourceProperties, ...stubPr
 /** The schemas of the keys and of the values of a model's events. */
 export const connectSchemasOf = (entry: RecordEntry) => {
   const name = `rollcall.${entry.model}`
-  const columns: ReadonlyArray<Column> = [...recordColumnsOf(entry).columns, { name: unknownFields, type: "json" }]
+  const { columns } = recordColumnsOf(entry)
   const record = struct(`${name}.Value`, columns.map(({ name, type }) => fieldOf(name, type, name !== "id")))
   return {
     key: struct(`${name}.Key`, [fieldOf("integration", "string", false), fieldOf("id", "string", false)]),

@@ -349,19 +349,25 @@ const Decide = ({ hold, reload }: { readonly hold: HoldView; readonly reload: ()
                 if the source is wrong and will be repaired: records that look as before leave the hold.{" "}
                 {hold.sweep_at === null
                   ? "The others wait until you decide, or until a sweep finds fewer than the limits."
-                  : "The next sweep publishes the others."} All other changes are published
-                {hold.kind === "scope" ? ", also those of the held records" : ""}.
+                  : (
+                    <>
+                      The sweep at about <At at={hold.sweep_at} /> UTC publishes the others.
+                    </>
+                  )} {hold.kind === "scope"
+                  ? "Other changes of these records, and all other records, are published meanwhile."
+                  : "All other changes are published meanwhile."}
               </li>
               <li>
                 <strong>Reject</strong>{" "}
                 if the source is wrong and stays so: nothing is published, no sweep publishes it later, and you can
-                still approve. {again[hold.kind]} A rejection does not ask again.
+                still approve. {again[hold.kind]} The button acts at once.
               </li>
             </>
           )
           : null}
         <li>
-          <strong>Approve</strong> if the changes are real: they are published. This cannot be undone, so it asks again.
+          <strong>Approve</strong>{" "}
+          if the changes are real: they are published. This cannot be undone; a dialog asks first.
         </li>
       </ul>
       <div class="buttons decision">

@@ -15,7 +15,7 @@ const workOf = ({ dispatches, publishes, shards }: ProcessView): string =>
 /** Compared with the database, to a tenth of a second. */
 const clockText = (offset: number): string => {
   const tenths = Math.round(offset * 10)
-  return tenths === 0 ? "equal" : `${Math.abs(tenths / 10)} s ${tenths > 0 ? "ahead" : "behind"}`
+  return tenths === 0 ? "equal" : `${Math.abs(tenths / 10)} s ${tenths > 0 ? "ahead of" : "behind"} the database`
 }
 
 const State = ({ process: { problems, state } }: { readonly process: ProcessView }) => (
@@ -37,7 +37,7 @@ const columns: ReadonlyArray<Column<ProcessView>> = [
   { title: "Started", cell: ({ started_at }) => <At at={started_at} /> },
   { title: "Last heartbeat", kind: "number", cell: ({ silence_seconds }) => `${duration(silence_seconds)} ago` },
   {
-    title: "Clock, to the database's",
+    title: "Clock",
     kind: "number",
     cell: ({ clock_offset_seconds: offset }) => offset === null ? "–" : clockText(offset)
   }

@@ -236,7 +236,7 @@ export const IntegrationCommands = (props: { readonly one: IntegrationView; read
         ? (
           <p class="quiet">
             It was added at run time. To change its settings, remove it with its data kept, and add it again. If its id
-            is misspelled, remove it, and add one with the right id.
+            is misspelled, remove it; add the right one if it is not in the list yet.
           </p>
         )
         : <p class="notice">It was removed, and is not read. Its records and its history are kept.</p>}

@@ -3,6 +3,7 @@ import type { IntegrationView } from "../../src/http/contract/Api.ts"
 import type { StreamRow } from "../../src/http/contract/OverviewApi.ts"
 import { post } from "../Client.ts"
 import { duration, number, plural } from "../Format.ts"
+import { overview } from "../Live.ts"
 import { Badge, Empty, Fact, Facts, Section, Title } from "../parts/Basics.tsx"
 import { Command, type CommandProps } from "../parts/Command.tsx"
 import { Filters, Search } from "../parts/Filters.tsx"
@@ -113,6 +114,7 @@ export const IntegrationPage = ({ parameters: [id = ""] }: { readonly parameters
   const rows = useResource<Page<StreamRow>>(`/v1/overview/streams${queryOf({ integration: id, order, limit: 100 })}`)
   const list = useResource<Page<IntegrationView>>("/v1/integrations")
   const one = list.data?.items.find((integration) => integration.id === id)
+  const matter = overview.value?.matters.find(({ link }) => link === `/integrations/${encodeURIComponent(id)}`)
   const reload = () => Promise.all([rows.reload(), list.reload()])
   const forAll = (
     some: ReadonlyArray<StreamRow>,
@@ -175,7 +177,7 @@ export const IntegrationPage = ({ parameters: [id = ""] }: { readonly parameters
                   confirm: "Pause"
                 })}
               </div>
-              {isShared ? <p class="notice bad">{cause}</p> : null}
+              {isShared ? <p class="notice bad">{matter?.detail ?? cause}</p> : null}
               <Section id="streams" title="Streams">
                 {items.length === 0
                   ? <Empty>This integration has no stream that is read.</Empty>

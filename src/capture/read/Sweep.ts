@@ -229,16 +229,19 @@ const finish = Effect.fnUntraced(function*(stream: Stream, run: Run) {
 
 /**
  * For a stream without polls: moves the watermark as the end of a poll would. A sweep that may have skipped records does not move it; two
- * such sweeps in a row are enough, as for polls.
+ * such sweeps in a row are enough, as for polls. The first sweep of several pages does not make the stream complete: a record may have moved
+ * in front of its cursor unnoticed, and no poll shows that.
  */
 const advanceWatermark = (state: StreamState, ended: NonNullable<StreamState["lastSweep"]>): StreamState => {
   const mayHaveSkipped = ended.pages > 1 && ended.possibleGap !== undefined
   const isMoved = !mayHaveSkipped || (ended.mustRepeat !== true && state.lastPoll?.possibleGap !== undefined)
+  const isFirst = state.lastPoll === null && ended.pages > 1
   return {
     ...state,
     lastPoll: isMoved ? ended : { ...ended, mustRepeat: true },
     ...isMoved
       ? { previousWatermark: state.watermark, watermark: Math.max(state.watermark ?? 0, ended.watermark ?? 0) }
-      : {}
+      : {},
+    ...isFirst ? { previousWatermark: null } : {}
   }
 }

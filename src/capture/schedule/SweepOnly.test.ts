@@ -59,6 +59,8 @@ describe("a list that is only swept", () => {
     scenario(function*(api) {
       assert.strictEqual((yield* state).phase, "live")
       assert.strictEqual(sweeps(api), 1)
+      // a record may have moved in front of the cursor
+      assert.isNull(completeTo(yield* state))
       yield* TestClock.adjust("60 minutes")
       assert.isTrue(api.requests.every(({ updatedAfter }) => updatedAfter === null))
       // 10 % jitter

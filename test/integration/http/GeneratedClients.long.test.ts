@@ -164,9 +164,9 @@ const missing = /^404$/
 const answers: Readonly<Record<string, RegExp>> = {
   // they depend on whether the new stream was read already
   rewindStream: /^(200|409)$/,
+  auditStream: /^(200|409)$/,
   // no circuit is open
   tryHandler: /^409$/,
-  auditStream: /^(200|502)$/,
   approveHold: missing,
   rejectHold: missing,
   resolveOutcome: missing,

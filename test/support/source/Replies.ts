@@ -12,6 +12,8 @@ import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
 import { TestClock } from "effect/testing"
+import { promisify } from "node:util"
+import { gzip } from "node:zlib"
 import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { type Page, type PageRequest, Source, type SourceError } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
@@ -106,13 +108,17 @@ export const withAnswers = (
 }
 
 export const macrotask = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
+/** Ends after the work that the thread pool has now, such as the decompression of a body. */
+const threadPool = Effect.promise(() => promisify(gzip)(""))
 export const step = 100
 
-/** Advances virtual time in steps of 100 ms, with time to read bodies in between, until the fiber ends. */
+/** Advances virtual time in steps of 100 ms, with time to read and decompress bodies in between, until the fiber ends. */
 export const finished = <A, E>(fiber: Fiber.Fiber<A, E>, remaining = 60_000): Effect.Effect<Exit.Exit<A, E>> =>
   Effect.gen(function*() {
     for (let i = 0; i < remaining; i++) {
       yield* macrotask
+      // a body that is still decompressed after many steps would count as late
+      if (i % 10 === 9) yield* threadPool
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) return exit
       yield* TestClock.adjust(step)

@@ -10,12 +10,13 @@ import { execFile, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { asServer, folder, freePort, say } from "../test/integration/postgres/Server.ts"
+import { asServer, folder, say } from "../test/integration/postgres/Server.ts"
+import { freePort } from "../test/support/services/FreePort.ts"
 
 /** Starts the server; returns the URL of its database. */
 export const server = Effect.gen(function*() {
   const path = yield* folder
-  const port = yield* freePort
+  const port = yield* Effect.promise(freePort)
   const data = join(path, "data")
   const [initdb, options] = asServer("initdb", ["-D", data, "-U", "bench", "-E", "UTF8", "--locale=C", "-A", "trust"])
   yield* Effect.promise(() => promisify(execFile)(initdb, options, { cwd: path }))

@@ -9,7 +9,8 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
-import { freePort, Program } from "../cli/Program.ts"
+import { freePort } from "../../support/services/FreePort.ts"
+import { Program } from "../cli/Program.ts"
 import * as Prometheus from "./Prometheus.ts"
 
 const effect = realpathSync(join(dirname(fileURLToPath(import.meta.url)), "../../../node_modules/effect"))

@@ -15,7 +15,7 @@ import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { freePort } from "../cli/Program.ts"
+import { freePort } from "../../support/services/FreePort.ts"
 
 const rulesFile = new URL("../../../deploy/prometheus/rules.yml", import.meta.url)
 

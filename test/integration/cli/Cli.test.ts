@@ -4,7 +4,8 @@ import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "vitest"
-import { freePort, inDirectory, run, runCommand, sandboxed } from "./Program.ts"
+import { freePort } from "../../support/services/FreePort.ts"
+import { inDirectory, run, runCommand, sandboxed } from "./Program.ts"
 
 const lines = (text: string) => text.split("\n").filter((line) => line !== "")
 const account = { ROLLCALL_API_URL: "http://127.0.0.1:9/v1", ROLLCALL_API_KEY: "k3y-of-the-account" }

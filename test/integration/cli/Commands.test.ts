@@ -1,6 +1,7 @@
 /** Commands that call a running process. All of them call the same one, in this order. */
 import { assert, describe, it } from "vitest"
-import { freePort, type Program, runCommand, sandboxed, type Start, whileTesting } from "./Program.ts"
+import { freePort } from "../../support/services/FreePort.ts"
+import { type Program, runCommand, sandboxed, type Start, whileTesting } from "./Program.ts"
 
 const started = /"message":"started"/
 

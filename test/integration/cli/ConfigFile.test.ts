@@ -2,7 +2,8 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
-import { freePort, inDirectory, run, runCommand, type Serve } from "./Program.ts"
+import { freePort } from "../../support/services/FreePort.ts"
+import { inDirectory, run, runCommand, type Serve } from "./Program.ts"
 
 const lines = (text: string) => text.split("\n").filter((line) => line !== "")
 const facts = (stderr: string): ReadonlyArray<Record<string, unknown>> => lines(stderr).map((line) => JSON.parse(line))

@@ -2,7 +2,8 @@
 import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { freePort, type Serve } from "./Program.ts"
+import { freePort } from "../../support/services/FreePort.ts"
+import { type Serve } from "./Program.ts"
 
 /** The folder of Effect, for a project that writes its plugins with it. */
 const effect = realpathSync(join(dirname(fileURLToPath(import.meta.url)), "../../../node_modules/effect"))

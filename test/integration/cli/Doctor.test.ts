@@ -6,8 +6,9 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "vitest"
 import type { CheckResult } from "../../../src/cli/doctor/CheckResult.ts"
+import { freePort } from "../../support/services/FreePort.ts"
 import { postgresTools } from "../../support/store/PostgresTools.ts"
-import { freePort, inDirectory, run, runCommand, sandboxed, type Serve } from "./Program.ts"
+import { inDirectory, run, runCommand, sandboxed, type Serve } from "./Program.ts"
 
 const reading = (serve: Serve, directory: string) =>
   sandboxed(serve, directory, { integrations: 2, records: 10, key: "k3y" })

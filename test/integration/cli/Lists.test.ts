@@ -5,7 +5,8 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { freePort, inDirectory, runCommand } from "./Program.ts"
+import { freePort } from "../../support/services/FreePort.ts"
+import { inDirectory, runCommand } from "./Program.ts"
 
 type Row = Readonly<Record<string, unknown>> & { readonly id: string; readonly changed_at: string }
 

@@ -5,7 +5,8 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { freePort, inDirectory, runCommand, sandboxed, whileTesting } from "./Program.ts"
+import { freePort } from "../../support/services/FreePort.ts"
+import { inDirectory, runCommand, sandboxed, whileTesting } from "./Program.ts"
 
 type Answer = readonly [status: number, body: object | string]
 const list = (results: ReadonlyArray<unknown>, next: string | null = null): Answer => [

@@ -4,7 +4,8 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, openSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { freePort, inDirectory, sandboxed } from "./Program.ts"
+import { freePort } from "../../support/services/FreePort.ts"
+import { inDirectory, sandboxed } from "./Program.ts"
 
 const bin = fileURLToPath(new URL("../../../bin/rollcall.js", import.meta.url))
 const environment = { HOME: process.env["HOME"] ?? "", PATH: process.env["PATH"] ?? "" }

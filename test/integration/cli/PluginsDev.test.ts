@@ -4,8 +4,9 @@ import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
+import { freePort } from "../../support/services/FreePort.ts"
 import { configured } from "./Configured.ts"
-import { freePort, inDirectory, Program, runCommand } from "./Program.ts"
+import { inDirectory, Program, runCommand } from "./Program.ts"
 
 let folder: string
 beforeEach(() => {

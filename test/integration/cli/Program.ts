@@ -5,13 +5,13 @@
 import { type ChildProcess, fork, spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { type AddressInfo, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll } from "vitest"
 import { type RunningSandbox, type SandboxOptions, startSandbox } from "../../../src/sandbox/Sandbox.ts"
 import { compileCache } from "../../support/services/CompileCache.ts"
+import { freePort } from "../../support/services/FreePort.ts"
 import type { Request } from "./CommandHost.ts"
 
 const bin = fileURLToPath(new URL("../../../bin/rollcall.js", import.meta.url))
@@ -181,16 +181,6 @@ export const whileTesting = <A>(
     return whole
   })
   return () => made!
-}
-
-/** A port that is free now. */
-export const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, "close")
-  return port
 }
 
 /** A sandbox, by default with one integration, and the environment variables to read it. */

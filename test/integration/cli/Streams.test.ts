@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { freePort, inDirectory, runCommand, sandboxed } from "./Program.ts"
+import { freePort } from "../../support/services/FreePort.ts"
+import { inDirectory, runCommand, sandboxed } from "./Program.ts"
 
 describe("streams", () => {
   it("sends commands to the streams of the running process and audits them; exit code 1 if one differs, 2 for wrong usage", () =>

@@ -7,7 +7,8 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { type RunningSandbox, startSandbox } from "../../../src/sandbox/Sandbox.ts"
-import { freePort, Program } from "../cli/Program.ts"
+import { freePort } from "../../support/services/FreePort.ts"
+import { Program } from "../cli/Program.ts"
 
 const effect = realpathSync(join(dirname(fileURLToPath(import.meta.url)), "../../../node_modules/effect"))
 

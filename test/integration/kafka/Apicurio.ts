@@ -13,8 +13,9 @@ import { rm } from "node:fs/promises"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { cachedFolder } from "../../support/services/CachedFolder.ts"
+import { freePort } from "../../support/services/FreePort.ts"
 import { installedPackages } from "../../support/services/PythonPackages.ts"
-import { attempt, BrokerError, freePorts, separateMissing } from "./Broker.ts"
+import { attempt, BrokerError, separateMissing } from "./Broker.ts"
 
 const exec = promisify(execFile)
 const version = "3.0.9"
@@ -56,7 +57,7 @@ const program = attempt(
 export const apicurio = Effect.gen(function*() {
   const folder = yield* program
   const packages = yield* Effect.promise(() => installedPackages(join(import.meta.dirname, "confluent-kafka.txt")))
-  const [port = 0] = yield* freePorts(1)
+  const port = yield* Effect.promise(freePort)
   const settings = {
     "http.host": "127.0.0.1",
     "http.port": port,

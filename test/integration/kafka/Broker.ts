@@ -22,12 +22,12 @@ import { execFile, execFileSync, spawn } from "node:child_process"
 import { createHash, randomBytes } from "node:crypto"
 import { createWriteStream } from "node:fs"
 import { access, cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import "../../../src/publish/kafka/driver/KafkaJsCorrections.ts"
 import { cachedFolder } from "../../support/services/CachedFolder.ts"
+import { freePort } from "../../support/services/FreePort.ts"
 import { sharedService } from "../../support/services/SharedService.ts"
 
 export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError", {
@@ -91,22 +91,6 @@ const jars = attempt("fetching the broker's jars with Maven", () =>
     await exec("mvn", copy, { cwd: folder, timeout: 100_000 })
   }))
 
-export const freePorts = (count: number) =>
-  attempt("finding free ports", async () => {
-    const servers = Array.from({ length: count }, () => createServer())
-    const ports = await Promise.all(servers.map((server) =>
-      new Promise<number>((resolve, reject) => {
-        server.once("error", reject)
-        server.listen(0, "127.0.0.1", () => {
-          const address = server.address()
-          resolve(typeof address === "object" && address !== null ? address.port : 0)
-        })
-      })
-    ))
-    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-    return ports
-  })
-
 const properties = (folder: string, port: number, controller: number, sasl: number) => `
 process.roles=broker,controller
 node.id=1
@@ -150,7 +134,7 @@ const answering = (broker: string) =>
     Effect.retry(Schedule.spaced("100 millis")),
     Effect.timeoutOrElse({
       duration: "60 seconds",
-      orElse: () => Effect.fail(new BrokerError({ message: "the broker did not come up within a minute" }))
+      orElse: () => Effect.fail(new BrokerError({ message: "the broker did not respond within a minute" }))
     })
   )
 
@@ -178,7 +162,9 @@ const startWith = Effect.fnUntraced(function*(machine: ReadonlyArray<string>, se
     attempt("making a data directory", () => mkdtemp(join(tmpdir(), "rollcall-kafka-"))),
     (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))
   )
-  const [port, controller, sasl, spare] = (yield* freePorts(4)) as [number, number, number, number]
+  const [port, controller, sasl, spare] = yield* Effect.promise(() =>
+    Promise.all([freePort(), freePort(), freePort(), freePort()])
+  )
   const config = join(folder, "server.properties")
   const address = `127.0.0.1:${port}`
   const log = join(folder, "broker.log")
@@ -225,8 +211,13 @@ const startWith = Effect.fnUntraced(function*(machine: ReadonlyArray<string>, se
     const output = createWriteStream(log, { flags: "a" })
     child.stdout.pipe(output)
     child.stderr.pipe(output)
-    running = { child, ended: new Promise((resolve) => child.once("close", () => resolve())) }
-    return answering(address)
+    const ended = new Promise<void>((resolve) => child.once("close", () => resolve()))
+    running = { child, ended }
+    const early = Effect.flatMap(
+      Effect.promise(() => ended),
+      () => Effect.fail(new BrokerError({ message: "the broker ended before it responded" }))
+    )
+    return Effect.raceFirst(answering(address), early)
   }).pipe(
     Effect.catch((error) =>
       attempt("reading the broker's log", () => readFile(log, "utf8")).pipe(
@@ -270,9 +261,11 @@ const classes = attempt("writing the broker's classes to a file", async () => {
   return join(folder, name)
 })
 
-/** Starts a broker with these additional properties. */
+/** Starts a broker with these additional properties; on other ports if a program took one meanwhile. */
 export const startBroker = (settings: string | BrokerSettings) =>
-  Effect.flatMap(classes, (file) => startWith([`-XX:SharedArchiveFile=${file}`], settings))
+  Effect.flatMap(classes, (file) => startWith([`-XX:SharedArchiveFile=${file}`], settings)).pipe(
+    Effect.retry({ times: 2 })
+  )
 
 /** A separate broker with these additional properties, which the test can stop. */
 export const separate = (settings: string | BrokerSettings = ""): Layer.Layer<Broker, BrokerError> =>

@@ -7,7 +7,8 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlin
 import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { afterAll, describe } from "vitest"
-import { freePort, Program } from "../cli/Program.ts"
+import { freePort } from "../../support/services/FreePort.ts"
+import { Program } from "../cli/Program.ts"
 import { certificates, missing } from "../kafka/Certificates.ts"
 import { acceptedSettings, argumentsOf, imageVariables, instructions, root } from "./DeployedSettings.ts"
 

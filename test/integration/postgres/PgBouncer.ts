@@ -14,6 +14,7 @@ import { existsSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import type { Certificate } from "../../support/services/Certificates.ts"
+import { freePort } from "../../support/services/FreePort.ts"
 import * as Server from "./Server.ts"
 
 const program = [...(process.env["PATH"] ?? "").split(":"), "/usr/sbin"]
@@ -38,7 +39,7 @@ export const pooled = (database: string, { ignored, mode, tls }: Options) =>
   Effect.gen(function*() {
     const { hostname, password, pathname, port, username } = new URL(database)
     const path = yield* Server.folder
-    const ownPort = yield* Server.freePort
+    const ownPort = yield* Effect.promise(freePort)
     const settings = {
       listen_addr: "127.0.0.1",
       listen_port: ownPort,

@@ -25,12 +25,12 @@ import { execFile, execFileSync, spawn, spawnSync } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { accessSync, constants, existsSync, readdirSync, statfsSync } from "node:fs"
 import { chown, mkdtemp, rm, writeFile } from "node:fs/promises"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { isAbsolute, join } from "node:path"
 import { promisify } from "node:util"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import * as Certificates from "../../support/services/Certificates.ts"
+import { freePort } from "../../support/services/FreePort.ts"
 import { sharedService } from "../../support/services/SharedService.ts"
 import { address } from "./Address.ts"
 
@@ -68,15 +68,6 @@ export const asServer = (program: string, args: ReadonlyArray<string>): [string,
     ...args
   ]
 ]
-
-export const freePort = Effect.promise(() =>
-  new Promise<number>((resolve, reject) => {
-    const server = createServer().once("error", reject).listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
-    })
-  })
-)
 
 /** The folder of the shared memory of the machine. */
 const memory = "/dev/shm"
@@ -148,7 +139,7 @@ const running = Effect.fnUntraced(function*(
   own: ReadonlyArray<string> = [],
   givenPort: number | null = null
 ) {
-  const port = givenPort ?? (yield* freePort)
+  const port = givenPort ?? (yield* Effect.promise(freePort))
   const where = ["-D", data, "-k", path, "-h", "127.0.0.1", "-p", String(port)]
   const settings = [
     "fsync=off",

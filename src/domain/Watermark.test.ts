@@ -20,6 +20,20 @@ describe("Watermark", () => {
     assert.isAtMost(latest, noon + 1_799_000)
   })
 
+  it("a wrong `Date` among the first responses makes no time that has come a later one, nor the reverse (B1, B2)", () => {
+    const yesterday = noon - 86_400_000
+    const offsetsOf = (...dates: ReadonlyArray<number>) =>
+      dates.reduce<ReadonlyArray<number>>((offsets, date) => estimateWatermark(offsets, answer(date)).clockOffsets, [])
+    assert.isAtLeast(latestServerTime(offsetsOf(yesterday), answer(null)), noon)
+    for (const offsets of [offsetsOf(yesterday, noon), offsetsOf(noon, yesterday)]) {
+      for (const date of [null, yesterday]) assert.isAtLeast(latestServerTime(offsets, answer(date)), noon)
+    }
+    const tomorrow = noon + 86_400_000
+    for (const offsets of [offsetsOf(tomorrow), offsetsOf(tomorrow, noon), offsetsOf(noon, tomorrow)]) {
+      assert.isAtMost(latestServerTime(offsets, answer(null)), noon + 1_799_000)
+    }
+  })
+
   it("a client clock that is two minutes off never moves the watermark past the server's clock (W4)", () => {
     for (const skew of [-120_000, 120_000]) {
       const first = estimateWatermark([], answer(noon, noon + skew))

@@ -41,12 +41,13 @@ const maxSamples = 9
  */
 const minTrustedSamples = 5
 
-/** Median of the samples of server clock − our clock, in ms; null before the first sample. */
+const medianOf = (offsets: ReadonlyArray<number>): number | null =>
+  [...offsets].sort((a, b) => a - b)[Math.floor((offsets.length - 1) / 2)] ?? null
+
+/** Median of the samples of server clock − our clock, in ms; null before the first sample. Errs on the early side. */
 export const knownOffset = (offsets: ReadonlyArray<number>): number | null => {
-  if (offsets.length === 0) return null
-  const sorted = [...offsets].sort((a, b) => a - b)
-  const middle = sorted[Math.floor((sorted.length - 1) / 2)]!
-  return sorted.length < minTrustedSamples && middle > maxSkew ? 0 : middle
+  const median = medianOf(offsets)
+  return median !== null && median > maxSkew && offsets.length < minTrustedSamples ? 0 : median
 }
 
 /** `clockOffsets`: recent samples of server clock − our clock, in ms. */
@@ -73,10 +74,13 @@ const maxLateness = 600_000
 
 /**
  * Server time (ms) at which the response was complete. The estimate errs on the late side by up to `maxLateness` (the watermark
- * errs on the early side), so a time of a record after it was certainly still in the future. `clockOffsets`: as returned by `estimateWatermark`.
+ * errs on the early side), so a time of a record after it was certainly still in the future. `clockOffsets`: as returned by
+ * `estimateWatermark`. One of a few may be wrong by a day, so these only count if both clocks agree.
  */
 export const latestServerTime = (clockOffsets: ReadonlyArray<number>, sample: ClockSample): number => {
-  const byOurClock = sample.requestedAt + (knownOffset(clockOffsets) ?? 0)
+  const median = medianOf(clockOffsets) ?? 0
+  const isDoubtful = Math.abs(median) > maxSkew && clockOffsets.length < minTrustedSamples
+  const byOurClock = sample.requestedAt + (isDoubtful ? 0 : median)
   const byServerClock = sample.serverTime === null ? -Infinity : sample.serverTime + resolution
   return Math.max(byOurClock, byServerClock) + Math.ceil(sample.duration) + maxLateness
 }

@@ -117,6 +117,38 @@ describe("deliveries that end their process", () => {
       )
     }))
 
+  it.effect("a process that loses its shards while an isolated delivery waits for the others does not run in circles (L21)", () =>
+    Effect.gen(function*() {
+      const rig = yield* Rig.make
+      const running = new Set<string>()
+      let lives = 1
+      const plugin = Plugin.make("p").on("ats.tag.created", {}, ({ recordId }) => {
+        running.add(recordId)
+        return recordId === "poison" && lives > isolateAfterCrashes
+          ? Effect.fail(new Plugin.Transient({ message: "not yet" }))
+          : Effect.never
+      }).with({ from: "oldest" })
+      yield* rig.append("poison", tag)
+      for (; lives <= isolateAfterCrashes; lives++) {
+        running.clear()
+        yield* rig.start([plugin])
+        yield* rig.until(() => running.has("poison"))
+      }
+      running.clear()
+      yield* rig.start([plugin])
+      yield* rig.until(() => running.has("poison"))
+      yield* rig.append("slow", tag)
+      yield* rig.until(() => running.has("slow"))
+      yield* pass(2)
+      yield* rig.store.takeOwnerships(deliveryScopes)
+      // the process notices it with the next event
+      yield* rig.append("later", tag)
+      yield* pass(70)
+      const checks = rig.commandChecks
+      yield* waitTurns(200)
+      assert.isAtMost(rig.commandChecks - checks, 4)
+    }))
+
   it.effect("a graceful stop of the process counts against no delivery (L21)", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make

@@ -203,7 +203,9 @@ const make = Effect.fnUntraced(function*(
       const dispatching = scopes.dispatching()
       const polls = scopes.willTakeAgain() || (dispatching === null && owned.length > 0)
       const pollAt = polls ? now + pollMillis : Infinity
-      return Math.min(next ?? Infinity, worker.wakeAt(now), dispatching?.wakeAt(now) ?? Infinity, recheckAt, pollAt)
+      // without claims the worker's times would stay in the past
+      const claimAt = plan === null ? Infinity : worker.wakeAt(now)
+      return Math.min(next ?? Infinity, claimAt, dispatching?.wakeAt(now) ?? Infinity, recheckAt, pollAt)
     })
 
     /** Returns when there may be work. `more`: the log has rows to dispatch, which wait until a delivery has ended. */

@@ -153,6 +153,8 @@ export interface Rig {
   readonly intents: Set<string>
   /** How many reads of the switches still fail because the store is unavailable. Each read counts it down. */
   failingSwitchReads: number
+  /** How often the engine has looked for commands; each of its rounds does so a few times. */
+  commandChecks: number
   /** How many claims still take effect without a response. Each claim that finds a delivery counts it down. */
   lostClaims: number
   /** The accounts that the processes know which are started from now on; null: all. Each integration is in the account `default`. */
@@ -247,6 +249,10 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
       ),
     finish: (fence, key, ...rest) => Effect.andThen(removeIntent(key), deliveries.finish(fence, key, ...rest)),
     withdraw: (fence, key) => Effect.andThen(removeIntent(key), deliveries.withdraw(fence, key)),
+    awaitCommand: (seen) => {
+      rig.commandChecks++
+      return deliveries.awaitCommand(seen)
+    },
     switchedOff: Effect.suspend(() => rig.failingSwitchReads-- > 0 ? Effect.fail(unavailable) : deliveries.switchedOff),
     settleAndClaim: (owners, ...args) =>
       Effect.suspend(() => rig.beforeClaim(owners.map(({ scope }) => scope))).pipe(
@@ -297,6 +303,7 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
     calledMethods,
     intents,
     failingSwitchReads: 0,
+    commandChecks: 0,
     lostClaims: 0,
     accounts: null,
     beforeClaim: () => Effect.void,

@@ -17,6 +17,9 @@ import type { Scheduler, SchedulerDispatcher } from "effect/Scheduler"
 
 type Task = () => void
 
+/** A settling service needs some thousand turns at most. */
+const mostTurns = 200_000
+
 interface Timer {
   readonly at: number
   readonly order: number
@@ -109,7 +112,8 @@ export class VirtualTime implements Scheduler {
   }
 
   #settle(): void {
-    while (this.#tasks.length > 0) {
+    for (let turns = 0; this.#tasks.length > 0; turns++) {
+      if (turns === mostTurns) throw new Error("a process runs in circles without waiting")
       const tasks = this.#tasks
       this.#tasks = []
       for (const task of tasks) task()

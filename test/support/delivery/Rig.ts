@@ -153,7 +153,7 @@ export interface Rig {
   readonly intents: Set<string>
   /** How many reads of the switches still fail because the store is unavailable. Each read counts it down. */
   failingSwitchReads: number
-  /** How often the engine has looked for commands; each of its rounds does so a few times. */
+  /** The number of times that the engine has looked for commands; each of its rounds does so a few times. */
   commandChecks: number
   /** How many claims still take effect without a response. Each claim that finds a delivery counts it down. */
   lostClaims: number

@@ -29,4 +29,24 @@ describe("the dispatcher", () => {
       yield* rig.quiet(delivery)
       assert.strictEqual(done, count)
     }))
+
+  it.effect("waits if every event that a handler has not read is pruned, and does not look for them in circles", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const received: Array<string> = []
+      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
+        "ats.application.created",
+        {},
+        ({ recordId }) => Effect.sync(() => void received.push(recordId))
+      )
+      for (const id of ["a1", "a2"]) yield* rig.append(id)
+      yield* rig.store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 2 })
+      let rounds = 0
+      rig.beforeClaim = () => ++rounds > 100 ? Effect.die("the engine runs in circles") : Effect.void
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.quiet(delivery)
+      yield* rig.append("a3")
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(received, ["a3"])
+    }))
 })

@@ -63,8 +63,9 @@ export const make = (
     step: Effect.fn("Dispatcher.step")(function*(): Effect.fn.Return<boolean, StoreError> {
       if (subscriptions.length === 0) return false
       const { newest, oldest } = yield* store.logRange
+      if (lowestPosition() >= newest) return false
+      // if every row up to `newest` is pruned, nothing is read, and the handlers still move there
       const after = Math.max(lowestPosition(), oldest - 1)
-      if (after >= newest) return false
       const entries = yield* store.readLog({ after, limit: rows })
       const now = yield* Clock.currentTimeMillis
       // readers never get silent rows: a short page means that only silent rows remain up to `newest`

@@ -3,8 +3,8 @@
  *
  * Gotchas
  * - If a replay is interrupted, the deliveries created so far remain. When it is repeated, steps find their results in the journal.
- * - A time is looked up in log order, by the detection time of the events. Events that a hold kept back are at the position of
- *   their release.
+ * - A time is that at which events were written to the log. Events that a hold kept back are at the position of their release, so the
+ *   times of detection are not in the order of the log.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -34,19 +34,6 @@ const malformed = (message: string, hint: string) => new PluginRequestError({ re
 /** A time, or a day, which begins at midnight UTC. */
 const timeOf = (text: string): number | null => parseInstant(text) ?? parseInstant(`${text}T00:00:00Z`)
 
-/** The first position whose event was detected at or after `at`; the position after the newest one if there is none. */
-const positionAt = Effect.fnUntraced(function*(at: number, { newest, oldest }: { oldest: number; newest: number }) {
-  const store = yield* Store
-  let [low, high] = [oldest, newest + 1]
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2)
-    const [entry] = yield* store.readLog({ after: middle - 1, limit: 1 })
-    if (entry === undefined || entry.detectedAt >= at) high = middle
-    else low = entry.position + 1
-  }
-  return low
-})
-
 /** The range of the log that a request selects. */
 export const resolveRange = Effect.fnUntraced(function*(
   { from, to }: Pick<ReplayRequest, "from" | "to">
@@ -75,7 +62,7 @@ export const resolveRange = Effect.fnUntraced(function*(
     if (at === null) {
       return yield* malformed(`"${text}" is neither a position nor a time`, "write a time such as 2026-03-01T12:00:00Z")
     }
-    return { position: yield* positionAt(at, kept), exact: false }
+    return { position: ((yield* store.positionBefore(at)) ?? kept.oldest - 1) + 1, exact: false }
   })
   const first = from === undefined ? { position: kept.oldest, exact: false } : yield* resolve(from)
   if (first.exact && first.position < kept.oldest) {

@@ -4,7 +4,8 @@
  *
  * Invariants
  * 1. The estimate errs on the early side: it is the server's time minus the resolution of `Date` and the duration of the request. If the
- *    `Date` header contradicts our clock, the earlier of the two times is used   (I6, W4, W5, W10)
+ *    `Date` header contradicts our clock, the earlier of the two times is used. Without a `Date`, the known offset only makes the estimate
+ *    earlier: our clock may have been set right since it was slow, or another process may have had the slow clock   (I6, W4, W5, W10)
  *
  * Gotchas
  * - If the watermark is too early, some records are read again; if it is too late, changes are lost.
@@ -54,7 +55,7 @@ export const knownOffset = (offsets: ReadonlyArray<number>): number | null => {
 export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: ClockSample): WatermarkEstimate => {
   const known = knownOffset(clockOffsets)
   const duration = Math.ceil(sample.duration)
-  const byOurClock = sample.requestedAt + (known ?? 0) - resolution - duration
+  const byOurClock = sample.requestedAt + Math.min(0, known ?? 0) - resolution - duration
   if (sample.serverTime === null) return { watermark: byOurClock, clockOffsets, isSkewed: false }
   const byServerClock = sample.serverTime - resolution - duration
   const offset = Math.round(sample.serverTime - sample.requestedAt - sample.duration / 2)

@@ -14,7 +14,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { streamName } from "../../domain/Model.ts"
-import { estimateWatermark, updateReportedTo } from "../../domain/Watermark.ts"
+import { knownOffset, updateReportedTo } from "../../domain/Watermark.ts"
 import type { StreamState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { replaceRun } from "../commit/RunHistory.ts"
@@ -65,8 +65,9 @@ const applyCommand = (
   if (command.kind === "sweep") return openSweep(state, now, state.backfilledAt === null)
   if (state.watermark === null) return refuseUnread(state)
   if (command.kind !== "rewind") {
-    const { watermark } = estimateWatermark(state.clockOffsets, { serverTime: null, requestedAt: now, duration: 0 })
-    return openSweep({ ...state, phase: "backfilling", backfilledAt: null, backfillStartedAt: watermark }, now, true)
+    // a record that is created from now on may have a time without milliseconds
+    const backfillStartedAt = now + (knownOffset(state.clockOffsets) ?? 0) - 1_000
+    return openSweep({ ...state, phase: "backfilling", backfilledAt: null, backfillStartedAt }, now, true)
   }
   if (isSweepOnly(stream)) {
     return refuse("the stream has no polls", "every run reads the whole list; no rewind is needed")

@@ -21,7 +21,7 @@ import { received } from "../../../test/support/publish/Relaying.ts"
 import { type LogEntry, partitionKey } from "../../domain/ChangeEvent.ts"
 import { Unreachable } from "../../publish/Sink.ts"
 import { relayReader } from "../../store/EventLog.ts"
-import { Store } from "../../store/Store.ts"
+import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import * as StoreAdoption from "../rewrite/StoreAdoption.ts"
 
 /** The records of a consumer that drops ids it has seen and orders by (generation, version). */
@@ -140,6 +140,58 @@ describe("erasing an integration", () => {
       yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
       yield* TestClock.adjust("1 minute")
       assert.deepInclude(yield* stateOf(acme.id), { state: "active", declared: true, generation: 2 })
+      assert.deepStrictEqual(yield* allEvents, ["greenhouse:acme a 2.1", "greenhouse:acme b 2.1"])
+    }))
+
+  it.effect("an erasure that was committed begins although the store failed right afterwards (X10)", () =>
+    scenario(function*() {
+      const store = yield* Store
+      const away = new StoreError({ reason: new Unavailable({ operation: "streamsOf", cause: null }) })
+      let isAway = false
+      const { add, remove } = yield* Effect.provideService(startProcess(), Store, {
+        ...store,
+        saveIntegration: (...saved) =>
+          Effect.tap(store.saveIntegration(...saved), Effect.sync(() => isAway = saved[1].state === "erasing")),
+        streamsOf: (id) => Effect.suspend(() => isAway ? Effect.fail(away) : store.streamsOf(id))
+      })
+      yield* add(acme)
+      yield* TestClock.adjust("1 minute")
+      yield* Effect.flip(remove(acme.id, "erase"))
+      yield* TestClock.adjust("1 minute")
+      isAway = false
+      assert.strictEqual((yield* remove(acme.id, "erase")).state, "erasing")
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* stateOf(acme.id))?.state, "erased")
+      assert.deepStrictEqual(yield* entries, [])
+    }))
+
+  it.effect("an erasure that was requested again while the store was unavailable runs once, and deletes nothing that is read after it (X19)", () =>
+    scenario(function*() {
+      const store = yield* Store
+      const away = new StoreError({ reason: new Unavailable({ operation: "saveIntegration", cause: null }) })
+      let isAway = false
+      const unlessAway = <A>(effect: Effect.Effect<A, StoreError>) =>
+        Effect.suspend(() => isAway ? Effect.fail(away) : effect)
+      const { add, remove } = yield* Effect.provideService(startProcess({ readers: ["relay"] }), Store, {
+        ...store,
+        integrations: unlessAway(store.integrations),
+        saveIntegration: (...saved) => unlessAway(store.saveIntegration(...saved))
+      })
+      yield* add(acme)
+      yield* TestClock.adjust("1 minute")
+      isAway = true
+      yield* Effect.flip(remove(acme.id, "erase"))
+      yield* TestClock.adjust("500 millis")
+      isAway = false
+      yield* remove(acme.id, "erase")
+      yield* TestClock.adjust("1 minute")
+      yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
+      yield* Effect.repeat(Effect.andThen(TestClock.adjust("100 millis"), stateOf(acme.id)), {
+        until: (one) => one?.state === "erased"
+      })
+      yield* add(acme)
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* stateOf(acme.id))?.state, "active")
       assert.deepStrictEqual(yield* allEvents, ["greenhouse:acme a 2.1", "greenhouse:acme b 2.1"])
     }))
 

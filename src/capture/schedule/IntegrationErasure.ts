@@ -56,8 +56,11 @@ export const make = (store: Store["Service"], capture: Capture["Service"], { fin
     yield* finish(id)
   })
 
-  return (id: string): Effect.Effect<void> =>
-    erase(id).pipe(
+  /** The erasures that run. A second one of the same integration might end later, and delete what was read since it was added again. */
+  const running = new Set<string>()
+
+  return (id: string): Effect.Effect<void> => {
+    const erasure = erase(id).pipe(
       retryWhileStoreUnavailable,
       Effect.catch((error) =>
         Effect.annotateLogs(Effect.logError("integration not erased; the erasure is resumed at the next start"), {
@@ -65,6 +68,15 @@ export const make = (store: Store["Service"], capture: Capture["Service"], { fin
           why: error.message
         })
       ),
-      (erasure) => capture.runFor(id, erasure)
+      Effect.ensuring(Effect.sync(() => running.delete(id)))
     )
+    return capture.runFor(
+      id,
+      Effect.suspend(() => {
+        if (running.has(id)) return Effect.void
+        running.add(id)
+        return erasure
+      })
+    )
+  }
 }

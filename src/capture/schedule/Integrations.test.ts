@@ -21,7 +21,7 @@ import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import { defineList, withLists } from "../../domain/DefinedList.ts"
 import type { Hold } from "../../store/Records.ts"
-import { Store } from "../../store/Store.ts"
+import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import * as StoreAdoption from "../rewrite/StoreAdoption.ts"
 import type { IntegrationSettings } from "./Integrations.ts"
 
@@ -110,6 +110,28 @@ describe("Integrations", () => {
       yield* startProcess()
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual((yield* allEvents).at(-1), "greenhouse:acme a 1.2")
+    }))
+
+  it.effect("an addition whose response is lost, and whose streams cannot be saved at once, is read when the store is back (X10)", () =>
+    scenario(function*() {
+      const store = yield* Store
+      const away = new StoreError({ reason: new Unavailable({ operation: "saveIntegration", cause: null }) })
+      let isAway = false
+      const { add } = yield* Effect.provideService(startProcess(), Store, {
+        ...store,
+        saveIntegration: (...saved) =>
+          store.saveIntegration(...saved).pipe(
+            Effect.andThen(Effect.sync(() => isAway = true)),
+            Effect.andThen(Effect.fail(away))
+          ),
+        ensureStreams: (streams) => Effect.suspend(() => isAway ? Effect.fail(away) : store.ensureStreams(streams))
+      })
+      yield* Effect.flip(add(acme))
+      yield* TestClock.adjust("1 minute")
+      isAway = false
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual(yield* reasonOf(add(acme)), "present")
+      assert.deepStrictEqual(yield* allEvents, ["greenhouse:acme a 1.1", "greenhouse:acme b 1.1"])
     }))
 
   it.effect("a start saves only integrations whose settings changed", () =>

@@ -192,47 +192,6 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     finish: (id) => lock.withPermit(finishErasing(id))
   })
 
-  // ---- adding and removing
-
-  const add = Effect.fnUntraced(function*(settings: IntegrationSettings) {
-    const before = yield* store.integration(settings.id)
-    if (before?.state === "active") return yield* refuse(settings.id, before.declared ? "declared" : "present")
-    if (before?.state === "erasing") return yield* refuse(settings.id, "erasing")
-    const { models: chosen } = settings
-    if (chosen !== "auto" && !chosen.every((model) => isModel(known, model))) {
-      return yield* refuse(settings.id, "undefined")
-    }
-    yield* discovered.discover([settings])
-    const after = stateOf(settings, before ?? undefined, false)
-    const models = after.models === "auto" ? "auto" : after.models.join(", ")
-    const detail =
-      `account ${after.account}; models ${models}; backfill ${after.backfill}; generation ${after.generation}`
-    const action = yield* operatorAction("integrations.add", after.id, detail)
-    yield* save(after, action).pipe(Effect.andThen(startReading([after])), Effect.uninterruptible)
-    yield* Effect.annotateLogs(Effect.logInfo("integration added"), { integration: after.id, detail })
-    return after
-  })
-
-  const remove = Effect.fnUntraced(function*(id: string, data: DataPolicy) {
-    const before = yield* store.integration(id)
-    if (before === null || before.state === "erased") return yield* refuse(id, "unknown")
-    if (before.declared) return yield* refuse(id, "declared")
-    if (before.state === "erasing") return data === "erase" ? before : yield* refuse(id, "erasing")
-    if (before.state === "removed" && data === "keep") return before
-    const after: IntegrationState = data === "keep"
-      ? { ...before, state: "removed" }
-      : { ...before, state: "erasing", generation: Math.max(before.generation, store.identity.generation) + 1 }
-    const action = yield* operatorAction("integrations.remove", id, `data ${data}`)
-    discovered.forget(id)
-    yield* save(after, action).pipe(
-      Effect.andThen(stopReading([id])),
-      Effect.andThen(data === "erase" ? eraseInBackground(id) : Effect.void),
-      Effect.uninterruptible
-    )
-    yield* Effect.annotateLogs(Effect.logInfo("integration removed"), { integration: id, data })
-    return after
-  })
-
   // ---- taking over
 
   const declared = new Map(options.declared.map((settings) => [settings.id, settings]))
@@ -268,6 +227,66 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     if (others.length > 0) yield* stopReading(new Set(others.map(({ integration }) => integration)))
     if (active.length > 0) yield* startReading(active)
     for (const { id, state } of taken) if (state === "erasing") yield* eraseInBackground(id)
+  })
+
+  // ---- adding and removing
+
+  /** Carries out what the store has about an integration, once the store answers. */
+  const resumeLater = (integration: string) =>
+    retryWhileStoreUnavailable(lock.withPermit(resume((id) => id === integration))).pipe(
+      Effect.catch(({ message }) =>
+        Effect.annotateLogs(Effect.logError("command not carried out; the next start carries it out"), {
+          integration,
+          why: message
+        })
+      )
+    )
+
+  /** Saves a command and carries it out. If the store fails meanwhile, the command may be committed nevertheless. */
+  const change = (after: IntegrationState, action: OperatorAction, carryOut: Effect.Effect<void, StoreError>) =>
+    save(after, action).pipe(
+      Effect.andThen(carryOut),
+      Effect.tapError(({ reason }) => reason.retryable ? capture.runFor(after.id, resumeLater(after.id)) : Effect.void),
+      Effect.uninterruptible
+    )
+
+  const add = Effect.fnUntraced(function*(settings: IntegrationSettings) {
+    const before = yield* store.integration(settings.id)
+    if (before?.state === "active") return yield* refuse(settings.id, before.declared ? "declared" : "present")
+    if (before?.state === "erasing") return yield* refuse(settings.id, "erasing")
+    const { models: chosen } = settings
+    if (chosen !== "auto" && !chosen.every((model) => isModel(known, model))) {
+      return yield* refuse(settings.id, "undefined")
+    }
+    yield* discovered.discover([settings])
+    const after = stateOf(settings, before ?? undefined, false)
+    const models = after.models === "auto" ? "auto" : after.models.join(", ")
+    const detail =
+      `account ${after.account}; models ${models}; backfill ${after.backfill}; generation ${after.generation}`
+    const action = yield* operatorAction("integrations.add", after.id, detail)
+    yield* change(after, action, startReading([after]))
+    yield* Effect.annotateLogs(Effect.logInfo("integration added"), { integration: after.id, detail })
+    return after
+  })
+
+  const remove = Effect.fnUntraced(function*(id: string, data: DataPolicy) {
+    const before = yield* store.integration(id)
+    if (before === null || before.state === "erased") return yield* refuse(id, "unknown")
+    if (before.declared) return yield* refuse(id, "declared")
+    if (before.state === "erasing") return data === "erase" ? before : yield* refuse(id, "erasing")
+    if (before.state === "removed" && data === "keep") return before
+    const after: IntegrationState = data === "keep"
+      ? { ...before, state: "removed" }
+      : { ...before, state: "erasing", generation: Math.max(before.generation, store.identity.generation) + 1 }
+    const action = yield* operatorAction("integrations.remove", id, `data ${data}`)
+    discovered.forget(id)
+    yield* change(
+      after,
+      action,
+      Effect.andThen(stopReading([id]), data === "erase" ? eraseInBackground(id) : Effect.void)
+    )
+    yield* Effect.annotateLogs(Effect.logInfo("integration removed"), { integration: id, data })
+    return after
   })
 
   yield* resume(capture.owns)

@@ -51,11 +51,12 @@ const readStream = Effect.fnUntraced(function*(client: ApiClient, tables: Record
   return first
 })
 
-/** `start`: the position of the tables; null if all records are to be read. */
+/** `held`: the streams that the file had. `start`: the position of the tables; null if all records are to be read. */
 const readFrom = Effect.fnUntraced(function*(
   client: ApiClient,
   tables: RecordTables,
   { integrations, models: chosen }: Selection,
+  held: RecordTables["streams"],
   start: string | null
 ) {
   const { items } = yield* client.integrations.list()
@@ -65,24 +66,27 @@ const readFrom = Effect.fnUntraced(function*(
     const hint = ids.length === 0 ? "No integration is configured." : `Did you mean ${closestName(unknown, ids)}?`
     return yield* refuse(`there is no integration ${unknown}`, hint)
   }
-  const models = new Set([...chosen, ...[...tables.streams.values()].map(({ model }) => model)])
+  const models = new Set([...chosen, ...[...held.values()].map(({ model }) => model)])
+  // a table that is replaced loses its streams
   for (const model of models) tables.tableOf(model)
-  const held = new Map(tables.streams)
+  const gone = new Map(held)
   const listed = items.filter(({ state }) => state !== "erasing").flatMap(({ backfill, generation, id }) =>
     [...models].map((model) => ({ backfill, stream: { integration: id, model, generation } }))
   )
   let position = start
   for (const { backfill, stream } of listed) {
-    const own = held.get(streamName(stream))
-    held.delete(streamName(stream))
+    const name = streamName(stream)
+    const own = held.get(name)
+    gone.delete(name)
     const isSelected = chosen.includes(stream.model) &&
       (integrations.length === 0 || integrations.includes(stream.integration))
-    const isCurrent = own?.generation === stream.generation && backfill !== "fill" && start !== null
+    const isCurrent = tables.streams.get(name)?.generation === stream.generation && backfill !== "fill" &&
+      start !== null
     if (isCurrent || (own === undefined && !isSelected)) continue
     const first = yield* readStream(client, tables, stream)
     position ??= first
   }
-  for (const stream of held.values()) tables.clear(stream)
+  for (const stream of gone.values()) tables.clear(stream)
   if (position === null) return yield* client.newestPosition
 
   let count = 0
@@ -101,11 +105,13 @@ const readFrom = Effect.fnUntraced(function*(
 })
 
 /** The position of the tables, after this and in them. */
-export const readRecords = (client: ApiClient, tables: RecordTables, selection: Selection) =>
-  readFrom(client, tables, selection, tables.position).pipe(
+export const readRecords = (client: ApiClient, tables: RecordTables, selection: Selection) => {
+  const held = new Map(tables.streams)
+  return readFrom(client, tables, selection, held, tables.position).pipe(
     Effect.catchIf(
       (error) => hasStatus(410)(error) && tables.position !== null,
-      () => readFrom(client, tables, selection, null)
+      () => readFrom(client, tables, selection, held, null)
     ),
     Effect.ensuring(report(""))
   )
+}

@@ -41,7 +41,15 @@ interface TableLayout {
   readonly valuesOf: (record: JsonObject) => ReadonlyArray<SQLInputValue>
 }
 
-const sqlTypes = { string: "TEXT", time: "TEXT", json: "TEXT", int64: "INTEGER", boolean: "INTEGER", double: "REAL" }
+/** The comments distinguish the types of columns that have one SQL type. */
+const sqlTypes = {
+  string: "TEXT",
+  time: "TEXT /* time */",
+  json: "TEXT /* JSON */",
+  int64: "INTEGER",
+  boolean: "INTEGER /* boolean */",
+  double: "REAL"
+}
 
 /** A column for each field of the schema, and one for all other fields. */
 export const columnLayout = (entry: RecordEntry): TableLayout => {
@@ -74,19 +82,16 @@ const exportTable = "rollcall_export"
 const keyColumns = [["integration", "TEXT NOT NULL"], ["id", "TEXT NOT NULL"]] as const
 const versionColumns = [["record_generation", "INTEGER NOT NULL"], ["record_version", "INTEGER NOT NULL"]] as const
 
-/** Opens the table of a model, or makes it. A table with other columns is replaced. */
+/** Opens the table of a model, or makes it. A table whose columns have other names or types is replaced: its rows have other values. */
 const openTable = (database: DatabaseSync, model: Model, { columns, valuesOf }: TableLayout) => {
   const table = quote(tableNameOf(model))
   const all = [...keyColumns, ...columns, ...versionColumns]
   const names = all.map(([name]) => quote(name))
-  const found = database.prepare(`PRAGMA table_info(${table})`).all().map(({ name }) => quote(String(name)))
-  const isNew = found.join() !== names.join()
-  if (isNew) {
-    const typed = all.map(([name, type]) => `${quote(name)} ${type}`).join(", ")
-    database.exec(
-      `DROP TABLE IF EXISTS ${table}; CREATE TABLE ${table} (${typed}, PRIMARY KEY (integration, id))`
-    )
-  }
+  const typed = all.map(([name, type]) => `${quote(name)} ${type}`).join(", ")
+  const definition = `CREATE TABLE ${table} (${typed}, PRIMARY KEY (integration, id))`
+  const found = database.prepare("SELECT sql FROM sqlite_schema WHERE name = ?").get(tableNameOf(model))
+  const isNew = found?.["sql"] !== definition
+  if (isNew) database.exec(`DROP TABLE IF EXISTS ${table}; ${definition}`)
   const changed = names.slice(keyColumns.length).map((name) => `${name} = excluded.${name}`).join(", ")
   return {
     isNew,

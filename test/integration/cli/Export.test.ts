@@ -301,6 +301,13 @@ describe("an export while records change", () => {
         const { position, rows } = await update(...count === 4 ? ["--model", "hris.skill"] : [])
         assert.deepStrictEqual(rows, recordsAt(position))
       }
+      // the table that another configuration made is replaced, and its records are read although the call names others
+      const other = new DatabaseSync(file)
+      other.exec("ALTER TABLE ats_tag ADD COLUMN other")
+      other.close()
+      const replaced = await update("--model", "hris.skill")
+      assert.isNotEmpty(replaced.rows)
+      assert.deepStrictEqual(replaced.rows, recordsAt(replaced.position))
       // the process no longer has records of another list
       const own = new DatabaseSync(file)
       own.exec("CREATE TABLE hris_team (integration TEXT, id TEXT); INSERT INTO hris_team VALUES ('workday:acme', 't')")

@@ -76,7 +76,9 @@ describe("a list in the configuration", () => {
     ["ats.candidate=/a,ats.candidate=/b", /"ats.candidate" is defined twice/, /Remove one/],
     ["hris.a=/hris/a,hris.a=/hris/b", /"hris.a" is defined twice/, /Remove one/],
     ["hris.a=/hris/a,hris.b=/hris/a", /has the path of "hris.a"/, /one model/],
-    ["performance.review=/performance", /same name of its type as "hris.performance_review"/, /<category>/],
+    ["performance.review=/p", /same name as one of "hris.performance_review": PerformanceReview/, /another name/],
+    ["hris.a=/hris/a,hris.a_event=/hris/b", /same name as one of "hris.a": HrisAEvent/, /another name/],
+    ["hris.a_state=/hris/b,hris.a=/hris/a", /same name as one of "hris.a_state": HrisAState/, /another name/],
     ["hris.a=hris/a", /has the path "hris\/a"/, /\/hris\/employees/],
     ["hris.a=/hris/a?x=1", /has the path/, /without a query/],
     ["hris.a=/../admin", /has the path/, /without a query/]

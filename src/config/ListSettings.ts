@@ -9,10 +9,15 @@ import type { ConfigValue } from "./ConfigValue.ts"
 
 const nameHint =
   "A name is <category>.<name>, such as hris.employee: lower-case letters, digits and underscores, at most 64 characters"
+const otherNameHint = "Choose another name for the list, such as one with a further word"
 const pathHint = "Write the path below the base URL, such as /hris/employees, without a query"
 
 /** The names of steps that every model has, and of topics and schemas. */
 const reservedSteps: ReadonlySet<string> = new Set(["created", "updated", "deleted", "state", "event"])
+
+/** The endings of the names that the documents of Kafka and HTTP make for a model from the name of its records' type. */
+const typeEndings = ["", "Event", "EventData", "State", "Envelope", "CurrentRecord", "ChangeContent"]
+const typeNamesOf = (title: string) => typeEndings.map((ending) => title + ending)
 
 /** A list of the file, or of the variable: `hris.employee=/hris/employees`. */
 const parseList = (item: ConfigValue): AnyList | undefined => {
@@ -71,12 +76,15 @@ export const findListFault = (
   if (others.listOf(model) !== undefined) {
     return report(`"${model}" is defined twice`, "Remove one of the two definitions")
   }
-  const typeName = titleOf(model)
-  const alike = others.entries.find((other) =>
-    other.model !== model && SchemaAST.resolveIdentifier(other.schema.ast) === typeName
-  )
-  if (alike !== undefined) {
-    return report(`"${model}" has the same name of its type as "${alike.model}": ${typeName}`, nameHint)
+  const names = new Set(typeNamesOf(titleOf(model)))
+  for (const other of others.entries) {
+    const title = SchemaAST.resolveIdentifier(other.schema.ast)
+    const same = other.model === model || title === undefined
+      ? undefined
+      : typeNamesOf(title).find((name) => names.has(name))
+    if (same !== undefined) {
+      return report(`"${model}" has a type with the same name as one of "${other.model}": ${same}`, otherNameHint)
+    }
   }
   const same = others.lists.find((other) => other.path === path)
   if (same !== undefined) return report(`"${model}" has the path of "${same.model}"`, "Define one model for each path")

@@ -59,6 +59,7 @@ import * as OverviewHandlers from "./overview/OverviewHandlers.ts"
 import { SharedOverview } from "./overview/SharedOverview.ts"
 import * as Documentation from "./pages/Documentation.ts"
 import * as LoginPage from "./pages/LoginPage.ts"
+import * as FailureResponses from "./request/FailureResponses.ts"
 import type { AllowedHost, Reachability } from "./request/RequestOrigin.ts"
 import * as RouteNotFound from "./request/RouteNotFound.ts"
 import * as SecurityHeaders from "./request/SecurityHeaders.ts"
@@ -173,7 +174,7 @@ const routes = (options: ServerOptions) =>
         OverviewHandlers.layer,
         HealthHandlers.layer(options.dependencies)
       ]),
-      Layer.provide([RequestValidation.layer, UnknownParameters.layer, ReadAudit.layer])
+      Layer.provide([RequestValidation.layer, UnknownParameters.layer, ReadAudit.layer, FailureResponses.layer])
     ),
     MetricsEndpoint.layer(options),
     Documentation.layer,

@@ -19,20 +19,13 @@ import { holds } from "./HoldApi.ts"
 import { completeDocument } from "./OpenApiDocument.ts"
 import { overviewEndpoints } from "./OverviewApi.ts"
 import { plugins } from "./PluginApi.ts"
-import {
-  callProblems,
-  Conflict,
-  IntegrationInvalid,
-  NotFound,
-  NotReady,
-  ReadinessCheck,
-  StoreUnavailable
-} from "./Problem.ts"
+import { callProblems, Conflict, IntegrationInvalid, NotFound, NotReady, ReadinessCheck } from "./Problem.ts"
 import { ReadAudit } from "./ReadAudit.ts"
 import { RequestValidation } from "./RequestValidation.ts"
 import { schemas } from "./SchemaApi.ts"
 import { DurationText, Model, page, words } from "./Schemas.ts"
 import { sessions } from "./SessionApi.ts"
+import { StoreFailures } from "./StoreFailures.ts"
 import { commandEndpoints, streams } from "./StreamApi.ts"
 import { streamDetail } from "./StreamDetailApi.ts"
 import { UnknownParameters } from "./UnknownParameters.ts"
@@ -89,7 +82,7 @@ const RemovalRequest = Schema.Struct({
 // ---- endpoints ----------------------------------------------------------------------------------------------------
 
 const integrations = HttpApiGroup.make("integrations").add(
-  HttpApiEndpoint.get("list", "/v1/integrations", { success: page(IntegrationView), error: StoreUnavailable })
+  HttpApiEndpoint.get("list", "/v1/integrations", { success: page(IntegrationView) })
     .annotateMerge(words(
       "listIntegrations",
       "List the integrations",
@@ -98,7 +91,7 @@ const integrations = HttpApiGroup.make("integrations").add(
   HttpApiEndpoint.post("add", "/v1/integrations", {
     payload: IntegrationRequest,
     success: IntegrationView,
-    error: [IntegrationInvalid, Conflict, StoreUnavailable, ...callProblems]
+    error: [IntegrationInvalid, Conflict, ...callProblems]
   }).annotateMerge(words(
     "addIntegration",
     "Add an integration",
@@ -109,7 +102,7 @@ const integrations = HttpApiGroup.make("integrations").add(
     params: { id: Schema.String },
     payload: RemovalRequest,
     success: IntegrationView,
-    error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
+    error: [NotFound, Conflict, ...callProblems]
   }).annotateMerge(words(
     "removeIntegration",
     "Remove an integration",
@@ -158,6 +151,7 @@ export const Api = HttpApi.make("rollcall")
   .add(sessions)
   .add(fleet)
   .add(overviewEndpoints)
+  .middleware(StoreFailures)
   .add(health)
   // a misspelled filter would otherwise select everything, and a misspelled `dryRun` would write
   .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error" })

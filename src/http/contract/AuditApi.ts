@@ -2,7 +2,6 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
-import { StoreUnavailable } from "./Problem.ts"
 import { Limit, page, PositiveInt, words } from "./Schemas.ts"
 
 /** These ids may exceed 32 bits: PostgreSQL uses up an id even if the entry exists already. */
@@ -68,8 +67,7 @@ export type AuditedReadsView = typeof AuditedReadsView.Type
 export const audit = HttpApiGroup.make("audit").add(
   HttpApiEndpoint.get("list", "/v1/audit", {
     query: { after: Schema.optionalKey(PositiveInt), limit: Schema.optionalKey(Limit) },
-    success: page(AuditEntryView),
-    error: StoreUnavailable
+    success: page(AuditEntryView)
   }).annotateMerge(words(
     "listCommands",
     "List the commands of operators",
@@ -77,8 +75,7 @@ export const audit = HttpApiGroup.make("audit").add(
   )),
   HttpApiEndpoint.get("reads", "/v1/audit/reads", {
     query: { after: Schema.optionalKey(EntryId), limit: Schema.optionalKey(Limit) },
-    success: page(AuditedReadsView),
-    error: StoreUnavailable
+    success: page(AuditedReadsView)
   }).annotateMerge(words(
     "listReads",
     "List who read records",

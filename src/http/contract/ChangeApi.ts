@@ -7,7 +7,7 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
-import { NotFound, StoreUnavailable } from "./Problem.ts"
+import { NotFound } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
 import { Instant, Kind, KnownModel, KnownTransition, Model, PositiveInt, words } from "./Schemas.ts"
 
@@ -122,7 +122,7 @@ export const changes = HttpApiGroup.make("changes").add(
         description: "Pass it as `before` to search further back; null at the oldest event that is kept"
       })
     }),
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "searchChanges",
     "Search for changes, newest first",
@@ -132,7 +132,7 @@ export const changes = HttpApiGroup.make("changes").add(
   HttpApiEndpoint.get("path", "/v1/changes/:position", {
     params: at,
     success: ChangePath,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "getChange",
     "Get the path of a change",
@@ -142,7 +142,7 @@ export const changes = HttpApiGroup.make("changes").add(
   HttpApiEndpoint.get("content", "/v1/changes/:position/content", {
     params: at,
     success: ChangeContent,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "revealChange",
     "Reveal the content of a change",

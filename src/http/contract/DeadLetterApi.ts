@@ -8,7 +8,7 @@ import { failureFields } from "../../delivery/admin/PluginAdmin.ts"
 import { rangesPerRequest } from "../../domain/DeliveryProgress.ts"
 import { parseDuration } from "../../domain/DurationText.ts"
 import { DeadLetterDetailView, DeadLetterGroups, DeadLetterView } from "./DeadLetterViews.ts"
-import { Conflict, NotFound, ResolutionMalformed, StoreUnavailable } from "./Problem.ts"
+import { Conflict, NotFound, ResolutionMalformed } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
 import { DurationText, IdRanges, Limit, page, PositiveInt, Time, words } from "./Schemas.ts"
 
@@ -110,8 +110,7 @@ export const SpreadDuration = DurationText.check(
 export const deadLetters = HttpApiGroup.make("deadletters").add(
   HttpApiEndpoint.get("list", "/v1/deadletters", {
     query: { ...QueryFields, after: Schema.optionalKey(PositiveInt), limit: Schema.optionalKey(Limit) },
-    success: page(DeadLetterView),
-    error: StoreUnavailable
+    success: page(DeadLetterView)
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "listDeadLetters",
     "List the dead letters",
@@ -119,8 +118,7 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
   )),
   HttpApiEndpoint.get("groups", "/v1/deadletters/groups", {
     query: QueryFields,
-    success: DeadLetterGroups,
-    error: StoreUnavailable
+    success: DeadLetterGroups
   }).annotateMerge(words(
     "groupDeadLetters",
     "Group the dead letters by cause",
@@ -129,7 +127,7 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
   HttpApiEndpoint.get("show", "/v1/deadletters/:id", {
     params: { id: PositiveInt },
     success: DeadLetterDetailView,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "getDeadLetter",
     "Get a dead letter",
@@ -138,7 +136,7 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
   HttpApiEndpoint.post("plan", "/v1/deadletters/plan", {
     payload: Schema.Struct(FilterFields),
     success: PlanView,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotateMerge(words(
     "planRedrive",
     "Count the dead letters of a filter",
@@ -152,7 +150,7 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
       fresh: Schema.optionalKey(Schema.Boolean)
     }).annotate({ examples: [{ plugin: "webhook", plan: "5c1f0a9e2b7d4e63", over: "10 minutes" }] }),
     success: RedriveView,
-    error: [Conflict, StoreUnavailable]
+    error: Conflict
   }).annotateMerge(words(
     "redriveDeadLetters",
     "Deliver planned dead letters again",
@@ -165,8 +163,7 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     payload: Schema.Struct({ ranges: IdRanges.check(Schema.isMaxLength(rangesPerRequest)) }).annotate({
       examples: [{ ranges: [{ first: 17, last: 18 }] }]
     }),
-    success: ProgressView,
-    error: StoreUnavailable
+    success: ProgressView
   }).annotateMerge(words(
     "getRedriveProgress",
     "Count how far redriven dead letters are",
@@ -176,7 +173,7 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
   HttpApiEndpoint.post("discard", "/v1/deadletters/discard", {
     payload: Schema.Struct(PlannedFields),
     success: DiscardView,
-    error: [Conflict, StoreUnavailable]
+    error: Conflict
   }).annotateMerge(words(
     "discardDeadLetters",
     "Discard planned dead letters",
@@ -197,7 +194,7 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
       )
     }).annotate({ examples: [{ outcome: "5c1f0a9e2b7d", happened: true, id: "8Xi6iZrwusZqJmDGXs49GBmJ" }] }),
     success: ResolveView,
-    error: [NotFound, ResolutionMalformed, Conflict, StoreUnavailable]
+    error: [NotFound, ResolutionMalformed, Conflict]
   }).annotateMerge(words(
     "resolveOutcome",
     "Record the outcome of a write",

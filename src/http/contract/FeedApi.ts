@@ -10,7 +10,7 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as Schema from "effect/Schema"
-import { NotFound, PositionGone, PositionMalformed, StoreUnavailable } from "./Problem.ts"
+import { NotFound, PositionGone, PositionMalformed } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
 import { Kind, KnownModel, KnownTransition, Limit, Model, oneOrMore, Time, words } from "./Schemas.ts"
 
@@ -48,7 +48,7 @@ const CurrentRecord = Schema.Struct({
   after: Schema.Unknown
 }).annotate({ identifier: "CurrentRecord" })
 
-const positionErrors = [PositionMalformed, PositionGone, StoreUnavailable] as const
+const positionErrors = [PositionMalformed, PositionGone] as const
 
 const events = HttpApiEndpoint.get("events", "/v1/events", {
   query: {

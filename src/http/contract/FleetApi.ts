@@ -2,7 +2,6 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
-import { StoreUnavailable } from "./Problem.ts"
 import { page, words } from "./Schemas.ts"
 
 const ProcessView = Schema.Struct({
@@ -45,7 +44,7 @@ export const FleetView = Schema.Struct({
 export type FleetView = typeof FleetView.Type
 
 export const fleet = HttpApiGroup.make("fleet").add(
-  HttpApiEndpoint.get("list", "/v1/fleet", { success: FleetView, error: StoreUnavailable }).annotateMerge(words(
+  HttpApiEndpoint.get("list", "/v1/fleet", { success: FleetView }).annotateMerge(words(
     "listProcesses",
     "List the processes",
     "Lists the processes that share the store, in the order in which they started. A process that stopped normally is not " +

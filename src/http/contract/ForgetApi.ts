@@ -3,7 +3,7 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
 import { ModelName } from "../../domain/Model.ts"
-import { callProblems, Conflict, NotFound, StoreUnavailable } from "./Problem.ts"
+import { callProblems, Conflict, NotFound } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
 import { Instant, Model, page, words } from "./Schemas.ts"
 
@@ -93,7 +93,7 @@ export const AllowedView = Schema.Struct({ ...RecordFields, model: Schema.String
 })
 
 export const forget = HttpApiGroup.make("forget").add(
-  HttpApiEndpoint.get("list", "/v1/forget", { success: page(ForgottenView), error: StoreUnavailable }).annotate(
+  HttpApiEndpoint.get("list", "/v1/forget", { success: page(ForgottenView) }).annotate(
     ShowsRecords,
     true
   ).annotateMerge(words(
@@ -104,7 +104,7 @@ export const forget = HttpApiGroup.make("forget").add(
   HttpApiEndpoint.post("plan", "/v1/forget/plan", {
     payload: Schema.Struct(RecordFields).annotate({ examples: [example] }),
     success: ForgetPlanView,
-    error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
+    error: [NotFound, Conflict, ...callProblems]
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "planForgetting",
     "Count what forgetting a record would remove",
@@ -117,7 +117,7 @@ export const forget = HttpApiGroup.make("forget").add(
       plan: Schema.String.annotate({ description: "The `plan` that `POST /v1/forget/plan` returned for the record" })
     }).annotate({ examples: [{ ...example, plan: "5c1f0a9e2b7d4e63" }] }),
     success: ForgottenView,
-    error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
+    error: [NotFound, Conflict, ...callProblems]
   }).annotateMerge(words(
     "forgetRecord",
     "Forget a record",
@@ -127,7 +127,7 @@ export const forget = HttpApiGroup.make("forget").add(
   HttpApiEndpoint.post("progress", "/v1/forget/progress", {
     payload: Schema.Struct(RecordFields).annotate({ examples: [example] }),
     success: ForgottenView,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "getForgettingProgress",
     "Get how far forgetting a record is",
@@ -136,7 +136,7 @@ export const forget = HttpApiGroup.make("forget").add(
   HttpApiEndpoint.post("allow", "/v1/forget/allow", {
     payload: Schema.Struct(RecordFields).annotate({ examples: [example] }),
     success: AllowedView,
-    error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
+    error: [NotFound, Conflict, ...callProblems]
   }).annotateMerge(words(
     "allowRecord",
     "Let runs store a forgotten record again",

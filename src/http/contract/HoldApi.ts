@@ -2,7 +2,7 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
-import { Conflict, NotFound, StoreUnavailable } from "./Problem.ts"
+import { Conflict, NotFound } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
 import { Instant, Limit, Model, page, PositiveInt, words } from "./Schemas.ts"
 
@@ -103,8 +103,7 @@ export const holds = HttpApiGroup.make("holds").add(
       after: Schema.optionalKey(PositiveInt),
       limit: Schema.optionalKey(Limit)
     },
-    success: page(HoldView),
-    error: StoreUnavailable
+    success: page(HoldView)
   }).annotateMerge(words(
     "listHolds",
     "List the holds",
@@ -114,7 +113,7 @@ export const holds = HttpApiGroup.make("holds").add(
     params: holdId,
     query: recordPage,
     success: HoldPage,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "getHold",
     "Get a hold",
@@ -123,7 +122,7 @@ export const holds = HttpApiGroup.make("holds").add(
   HttpApiEndpoint.get("patterns", "/v1/holds/:id/patterns", {
     params: holdId,
     success: HoldPatterns,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotateMerge(words(
     "countHeldChanges",
     "Count the held changes by pattern",
@@ -133,7 +132,7 @@ export const holds = HttpApiGroup.make("holds").add(
     params: holdId,
     query: recordPage,
     success: HeldContents,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "revealHold",
     "Reveal the content of held changes",
@@ -142,7 +141,7 @@ export const holds = HttpApiGroup.make("holds").add(
   HttpApiEndpoint.get("plan", "/v1/holds/:id/plan", {
     params: holdId,
     success: HoldPlanView,
-    error: [NotFound, Conflict, StoreUnavailable]
+    error: [NotFound, Conflict]
   }).annotateMerge(words(
     "planApproval",
     "Count the records that an approval would publish",
@@ -157,7 +156,7 @@ export const holds = HttpApiGroup.make("holds").add(
       silent: Schema.optionalKey(Schema.Literals(["true", "false"]))
     },
     success: HoldView,
-    error: [NotFound, Conflict, StoreUnavailable]
+    error: [NotFound, Conflict]
   }).annotateMerge(words(
     "approveHold",
     "Publish held changes",
@@ -169,7 +168,7 @@ export const holds = HttpApiGroup.make("holds").add(
   HttpApiEndpoint.post("reject", "/v1/holds/:id/reject", {
     params: holdId,
     success: HoldView,
-    error: [NotFound, Conflict, StoreUnavailable]
+    error: [NotFound, Conflict]
   }).annotateMerge(words(
     "rejectHold",
     "Keep held changes unpublished",

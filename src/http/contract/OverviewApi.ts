@@ -6,7 +6,6 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as Schema from "effect/Schema"
-import { StoreUnavailable } from "./Problem.ts"
 import { Instant, Model, Time, words } from "./Schemas.ts"
 
 const Matter = Schema.Struct({
@@ -162,8 +161,7 @@ export const overviewEndpoints = HttpApiGroup.make("overview").add(
     success: [
       OverviewView,
       Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
-    ],
-    error: StoreUnavailable
+    ]
   }).annotateMerge(words(
     "getOverview",
     "Get or stream the state of the installation",
@@ -180,8 +178,7 @@ export const overviewEndpoints = HttpApiGroup.make("overview").add(
       after: Schema.optionalKey(Offset),
       limit: Schema.optionalKey(RowLimit)
     },
-    success: StreamRows,
-    error: StoreUnavailable
+    success: StreamRows
   }).annotateMerge(words(
     "searchStreams",
     "Search and sort the streams",
@@ -190,8 +187,7 @@ export const overviewEndpoints = HttpApiGroup.make("overview").add(
   )),
   HttpApiEndpoint.get("history", "/v1/overview/history", {
     query: { since: Schema.optionalKey(Time) },
-    success: Schema.Struct({ interval_seconds: Schema.Finite, samples: Schema.Array(Sample) }),
-    error: StoreUnavailable
+    success: Schema.Struct({ interval_seconds: Schema.Finite, samples: Schema.Array(Sample) })
   }).annotateMerge(words(
     "getHistory",
     "List the samples of the last day",

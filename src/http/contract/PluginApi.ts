@@ -3,7 +3,7 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
 import { DryRunDelivery, failureFields, PluginView } from "../../delivery/admin/PluginAdmin.ts"
-import { Conflict, NotFound, ReplayMalformed, StoreUnavailable } from "./Problem.ts"
+import { Conflict, NotFound, ReplayMalformed } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
 import { IdRanges, Model, words } from "./Schemas.ts"
 
@@ -134,7 +134,7 @@ const plugin = { plugin: Schema.String }
 const switchEndpoint = { params: plugin, query: { integration: Schema.optionalKey(Schema.String) } } as const
 
 export const plugins = HttpApiGroup.make("plugins").add(
-  HttpApiEndpoint.get("list", "/v1/plugins", { success: PluginList, error: StoreUnavailable }).annotateMerge(words(
+  HttpApiEndpoint.get("list", "/v1/plugins", { success: PluginList }).annotateMerge(words(
     "listPlugins",
     "List the plugins",
     "Lists every plugin: its handlers with their position, waiting deliveries and dead letters, and the " +
@@ -143,7 +143,7 @@ export const plugins = HttpApiGroup.make("plugins").add(
   HttpApiEndpoint.get("show", "/v1/plugins/:plugin", {
     params: plugin,
     success: PluginView,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotateMerge(words(
     "getPlugin",
     "Get a plugin",
@@ -152,7 +152,7 @@ export const plugins = HttpApiGroup.make("plugins").add(
   HttpApiEndpoint.get("attempts", "/v1/plugins/:plugin/attempts", {
     params: plugin,
     success: AttemptsView,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotateMerge(words(
     "getPluginAttempts",
     "Count the attempts of a plugin in the last day",
@@ -162,7 +162,7 @@ export const plugins = HttpApiGroup.make("plugins").add(
   HttpApiEndpoint.post("on", "/v1/plugins/:plugin/on", {
     ...switchEndpoint,
     success: PluginView,
-    error: [NotFound, Conflict, StoreUnavailable]
+    error: [NotFound, Conflict]
   }).annotateMerge(words(
     "switchPluginOn",
     "Switch a plugin on",
@@ -171,7 +171,7 @@ export const plugins = HttpApiGroup.make("plugins").add(
   HttpApiEndpoint.post("off", "/v1/plugins/:plugin/off", {
     ...switchEndpoint,
     success: PluginView,
-    error: [NotFound, Conflict, StoreUnavailable]
+    error: [NotFound, Conflict]
   }).annotateMerge(words(
     "switchPluginOff",
     "Switch a plugin off",
@@ -182,14 +182,14 @@ export const plugins = HttpApiGroup.make("plugins").add(
     params: plugin,
     query: { handler: Schema.String },
     success: PluginView,
-    error: [NotFound, Conflict, StoreUnavailable]
+    error: [NotFound, Conflict]
   }).annotateMerge(words(
     "tryHandler",
     "Try a handler with an open circuit now",
     "Tries one delivery at once, instead of at the end of the pause. If it succeeds, the circuit closes and the others follow. 409 if " +
       "the circuit is not open."
   )),
-  HttpApiEndpoint.post("stop", "/v1/plugins/writes/stop", { success: PluginList, error: [NotFound, StoreUnavailable] })
+  HttpApiEndpoint.post("stop", "/v1/plugins/writes/stop", { success: PluginList, error: NotFound })
     .annotateMerge(words(
       "stopWrites",
       "Stop the writes of all plugins",
@@ -197,8 +197,7 @@ export const plugins = HttpApiGroup.make("plugins").add(
         "other servers continue."
     )),
   HttpApiEndpoint.get("unconfirmed", "/v1/plugins/writes/unconfirmed", {
-    success: UnconfirmedList,
-    error: StoreUnavailable
+    success: UnconfirmedList
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "listUnconfirmedWrites",
     "List writes whose effect was never seen",
@@ -207,7 +206,7 @@ export const plugins = HttpApiGroup.make("plugins").add(
   )),
   HttpApiEndpoint.post("resume", "/v1/plugins/writes/resume", {
     success: PluginList,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotateMerge(words(
     "resumeWrites",
     "Allow the writes of plugins again",
@@ -217,7 +216,7 @@ export const plugins = HttpApiGroup.make("plugins").add(
     params: plugin,
     payload: ReplayRequest,
     success: ReplayView,
-    error: [ReplayMalformed, NotFound, Conflict, StoreUnavailable]
+    error: [ReplayMalformed, NotFound, Conflict]
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "replayEvents",
     "Deliver a range of events again",

@@ -2,7 +2,7 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
-import { NotFound, StoreUnavailable } from "./Problem.ts"
+import { NotFound } from "./Problem.ts"
 import { page, words } from "./Schemas.ts"
 
 const SessionView = Schema.Struct({
@@ -22,14 +22,14 @@ const Ended = Schema.Struct({ ended: Schema.Int.annotate({ description: "Number 
   .annotate({ identifier: "EndedSessions" })
 
 export const sessions = HttpApiGroup.make("sessions").add(
-  HttpApiEndpoint.get("list", "/v1/sessions", { success: page(SessionView), error: StoreUnavailable }).annotateMerge(
+  HttpApiEndpoint.get("list", "/v1/sessions", { success: page(SessionView) }).annotateMerge(
     words(
       "listSessions",
       "List the sessions",
       "Lists the sessions that are open in any process, those with the oldest last request first."
     )
   ),
-  HttpApiEndpoint.delete("endAll", "/v1/sessions", { success: Ended, error: StoreUnavailable }).annotateMerge(words(
+  HttpApiEndpoint.delete("endAll", "/v1/sessions", { success: Ended }).annotateMerge(words(
     "endAllSessions",
     "End all sessions",
     "Ends every session in every process, including the session of this request. Their streams of events end a few seconds later."
@@ -37,7 +37,7 @@ export const sessions = HttpApiGroup.make("sessions").add(
   HttpApiEndpoint.delete("end", "/v1/sessions/:id", {
     params: { id: Schema.String },
     success: Ended,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotateMerge(words(
     "endSession",
     "End a session",

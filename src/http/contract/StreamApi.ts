@@ -3,7 +3,7 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
 import { streamCommands } from "../../capture/schedule/StreamCommands.ts"
-import { callProblems, Conflict, NotFound, SourceUnavailable, StoreUnavailable } from "./Problem.ts"
+import { callProblems, Conflict, NotFound, SourceUnavailable } from "./Problem.ts"
 import { ShowsRecords } from "./ReadAudit.ts"
 import { Instant, KnownModel, Limit, Model, oneOrMore, page, Time, words } from "./Schemas.ts"
 
@@ -123,8 +123,7 @@ export const streams = HttpApiGroup.make("streams").add(
       integration: Schema.optionalKey(oneOrMore(Schema.NonEmptyString)),
       model: Schema.optionalKey(oneOrMore(KnownModel))
     },
-    success: StreamList,
-    error: StoreUnavailable
+    success: StreamList
   }).annotateMerge(words(
     "listStreams",
     "List the streams",
@@ -134,7 +133,7 @@ export const streams = HttpApiGroup.make("streams").add(
   HttpApiEndpoint.get("stream", "/v1/streams/:integration/:model", {
     params: { integration: Schema.String, model: KnownModel },
     success: StreamView,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotateMerge(words(
     "getStream",
     "Get a stream",
@@ -146,7 +145,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
   HttpApiEndpoint.post("command", "/v1/streams/:integration/:model/:command", {
     params: { integration: Schema.String, model: KnownModel, command: Schema.Literals(streamCommands) },
     success: CommandView,
-    error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
+    error: [NotFound, Conflict, ...callProblems]
   }).annotateMerge(words(
     "commandStream",
     "Poll, sweep, backfill, pause or resume a stream",
@@ -159,7 +158,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
     params: { integration: Schema.String, model: KnownModel },
     payload: Schema.Struct({ to: Time }),
     success: CommandView,
-    error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
+    error: [NotFound, Conflict, ...callProblems]
   }).annotateMerge(words(
     "rewindStream",
     "Read a stream again from a time",
@@ -169,7 +168,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
   HttpApiEndpoint.post("audit", "/v1/streams/:integration/:model/audit", {
     params: { integration: Schema.String, model: KnownModel },
     success: AuditView,
-    error: [NotFound, Conflict, SourceUnavailable, StoreUnavailable, ...callProblems]
+    error: [NotFound, Conflict, SourceUnavailable, ...callProblems]
   }).annotate(ShowsRecords, true).annotateMerge(words(
     "auditStream",
     "Compare the published records of a stream with a full read",

@@ -3,7 +3,7 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Schema from "effect/Schema"
 import { streamStates } from "./OverviewApi.ts"
-import { NotFound, StoreUnavailable } from "./Problem.ts"
+import { NotFound } from "./Problem.ts"
 import { Instant, KnownModel, words } from "./Schemas.ts"
 import { StreamView } from "./StreamApi.ts"
 
@@ -88,7 +88,7 @@ export const streamDetail = HttpApiGroup.make("streamDetail").add(
   HttpApiEndpoint.get("detail", "/v1/streams/:integration/:model/detail", {
     params: { integration: Schema.String, model: KnownModel },
     success: StreamDetailView,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotateMerge(words(
     "getStreamDetail",
     "Get a stream in detail",
@@ -97,7 +97,7 @@ export const streamDetail = HttpApiGroup.make("streamDetail").add(
   HttpApiEndpoint.get("runs", "/v1/streams/:integration/:model/runs", {
     params: { integration: Schema.String, model: KnownModel },
     success: StreamRuns,
-    error: [NotFound, StoreUnavailable]
+    error: NotFound
   }).annotateMerge(words(
     "listRuns",
     "List the runs of a stream",

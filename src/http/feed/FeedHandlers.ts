@@ -15,7 +15,6 @@ import { Store } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound, PositionMalformed } from "../contract/Problem.ts"
 import { PageBudget } from "../limits/PageBudget.ts"
-import { toStoreUnavailable } from "../request/FailureResponses.ts"
 import { eventResponse, wantsEvents } from "../request/ServerSentEvents.ts"
 import * as LogReader from "./LogReader.ts"
 import * as ResponsePage from "./ResponsePage.ts"
@@ -159,10 +158,9 @@ export const layer = HttpApiBuilder.group(Api, "feed", (handlers) =>
         const streams = wantsEvents(headers.accept)
         const seen = streams ? headers["last-event-id"] : undefined
         return LogReader.resolve(seen === undefined ? { after, since } : { after: seen }).pipe(
-          Effect.flatMap((from) => streams ? eventStream(from, limit, filter) : held(eventPage(from, limit, filter))),
-          Effect.catchTag("StoreError", toStoreUnavailable)
+          Effect.flatMap((from) => streams ? eventStream(from, limit, filter) : held(eventPage(from, limit, filter)))
         )
       }
     )
     .handle("records", ({ query: { after, id, limit = defaultLimit, ...key } }) =>
-      Effect.catchTag(held(recordPage(key, { after, id, limit })), "StoreError", toStoreUnavailable)))
+      held(recordPage(key, { after, id, limit }))))

@@ -5,7 +5,6 @@ import { formatTime } from "../../domain/Watermark.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
 import { pageOf } from "../contract/Schemas.ts"
-import { toStoreUnavailable } from "../request/FailureResponses.ts"
 
 const defaultLimit = 100
 
@@ -19,7 +18,7 @@ export const layer = HttpApiBuilder.group(
           const { auditLog } = yield* Store
           const entries = yield* auditLog(limit, after)
           return pageOf(entries.map((entry) => ({ ...entry, at: formatTime(entry.at) })), limit)
-        }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+        }))
       .handle("reads", ({ query: { after, limit = defaultLimit } }) =>
         Effect.gen(function*() {
           const { auditedReads } = yield* Store
@@ -30,5 +29,5 @@ export const layer = HttpApiBuilder.group(
             first_at: formatTime(firstAt)
           }))
           return pageOf(views, limit)
-        }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+        }))
 )

@@ -24,7 +24,6 @@ import { Api } from "../contract/Api.ts"
 import type { ChangePath, ChangeSearch, ChangeView } from "../contract/ChangeApi.ts"
 import { NotFound } from "../contract/Problem.ts"
 import { formatTimeOrNull } from "../contract/Schemas.ts"
-import { toStoreUnavailable } from "../request/FailureResponses.ts"
 
 const defaultLimit = 50
 /** Maximum number of positions that one search reads. */
@@ -196,15 +195,6 @@ const search = Effect.fnUntraced(function*(
 export const layer = (publishes: boolean) =>
   HttpApiBuilder.group(Api, "changes", (handlers) =>
     handlers
-      .handle(
-        "search",
-        ({ query }) => search(query).pipe(Effect.catchTag("StoreError", toStoreUnavailable))
-      )
-      .handle(
-        "path",
-        ({ params: { position } }) => Effect.catchTag(pathOf(position, publishes), "StoreError", toStoreUnavailable)
-      )
-      .handle(
-        "content",
-        ({ params: { position } }) => Effect.catchTag(reveal(position), "StoreError", toStoreUnavailable)
-      ))
+      .handle("search", ({ query }) => search(query))
+      .handle("path", ({ params: { position } }) => pathOf(position, publishes))
+      .handle("content", ({ params: { position } }) => reveal(position)))

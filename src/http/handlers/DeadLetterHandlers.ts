@@ -17,7 +17,6 @@ import { Api } from "../contract/Api.ts"
 import type { DeadLetterView, GroupView, OutcomeView } from "../contract/DeadLetterViews.ts"
 import { NotFound, ResolutionMalformed, toConflict, toNotFound } from "../contract/Problem.ts"
 import { pageOf } from "../contract/Schemas.ts"
-import { toStoreUnavailable } from "../request/FailureResponses.ts"
 import { pluginList } from "../status/OverviewCache.ts"
 import { streamPage } from "../status/StoreOverview.ts"
 
@@ -111,12 +110,11 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
         const { deadLetters } = yield* Deliveries
         const letters = yield* deadLetters({ ...query, limit })
         return pageOf(letters.map((letter) => viewOf(identity, letter)), limit)
-      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+      }))
     .handle("groups", ({ query }) =>
       Effect.flatMap(Deliveries, ({ deadLetterCauses }) =>
         deadLetterCauses(query, mostCauses)).pipe(
-          Effect.map(({ areAll, causes }) => ({ items: causes.map(groupView), complete: areAll })),
-          Effect.catchTag("StoreError", toStoreUnavailable)
+          Effect.map(({ areAll, causes }) => ({ items: causes.map(groupView), complete: areAll }))
         ))
     .handle("show", ({ params: { id } }) =>
       Effect.gen(function*() {
@@ -143,7 +141,7 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
               Effect.map(isShownByStream(step), (isRead) => outcomeOf(id, step, isRead))
           )
         }
-      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+      }))
     .handle("plan", ({ payload }) =>
       DeadLetters.plan(payload).pipe(
         Effect.flatMap(({ hash, unknownIds, ...plan }) =>
@@ -154,10 +152,7 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
             circuits: openCircuitsOf(plan.shares, items, now)
           }))
         ),
-        Effect.catchTags({
-          DeadLettersNotFound: toNotFound,
-          StoreError: toStoreUnavailable
-        })
+        Effect.catchTag("DeadLettersNotFound", toNotFound)
       ))
     .handle("redrive", ({ payload: { fresh = false, over = "0 seconds", plan, ...filter } }) =>
       DeadLetters.redrive(filter, plan, {
@@ -165,21 +160,15 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
         fresh
       }).pipe(
         Effect.map(({ from, to, ...redriven }) => ({ ...redriven, from: formatTime(from), to: formatTime(to) })),
-        Effect.catchTags({
-          PlanOutdated: toConflict,
-          Unresolved: toConflict,
-          StoreError: toStoreUnavailable
-        })
+        Effect.catchTags({ PlanOutdated: toConflict, Unresolved: toConflict })
       ))
     .handle("progress", ({ payload: { ranges } }) =>
       Effect.flatMap(Deliveries, ({ progressOf }) =>
-        progressOf(ranges)).pipe(
-          Effect.catchTag("StoreError", toStoreUnavailable)
-        ))
+        progressOf(ranges)))
     .handle("discard", ({ payload: { plan, ...filter } }) =>
       DeadLetters.discard(filter, plan).pipe(
         Effect.map((count) => ({ count })),
-        Effect.catchTags({ PlanOutdated: toConflict, StoreError: toStoreUnavailable })
+        Effect.catchTag("PlanOutdated", toConflict)
       ))
     .handle("resolve", ({ params: { id }, payload: { outcome, ...report } }) =>
       UnknownOutcomes.resolve(id, outcome, report).pipe(
@@ -189,7 +178,6 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
             notFound(id),
           InvalidOutcome: ({ hint, message }) =>
             new ResolutionMalformed({ detail: message, hint }),
-          OutcomeRejected: toConflict,
-          StoreError: toStoreUnavailable
+          OutcomeRejected: toConflict
         })
       )))

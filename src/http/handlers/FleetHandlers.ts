@@ -8,7 +8,6 @@ import { type FleetProcess, Processes } from "../../store/Processes.ts"
 import { Api } from "../contract/Api.ts"
 import type { FleetView, ProcessView } from "../contract/FleetApi.ts"
 import { versionsOf } from "../matters/Matters.ts"
-import { toStoreUnavailable } from "../request/FailureResponses.ts"
 
 const processView = (self: string) => (process: FleetProcess): ProcessView => ({
   id: process.id,
@@ -42,5 +41,5 @@ export const layer = HttpApiBuilder.group(
       Effect.gen(function*() {
         const { list, self } = yield* Processes
         return viewOf(self, yield* list)
-      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+      }))
 )

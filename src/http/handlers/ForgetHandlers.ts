@@ -10,7 +10,7 @@ import { Api } from "../contract/Api.ts"
 import type { ForgottenView } from "../contract/ForgetApi.ts"
 import { NotFound, toNotFoundOrConflict } from "../contract/Problem.ts"
 import { formatTimeOrNull } from "../contract/Schemas.ts"
-import { toCallProblem, toStoreUnavailable } from "../request/FailureResponses.ts"
+import { toCallProblem } from "../request/FailureResponses.ts"
 
 const viewOf = ({ doneAt, id, integration, model, progress, requestedAt, state }: ForgottenRecord): ForgottenView => ({
   integration,
@@ -31,16 +31,15 @@ const notForgotten = new NotFound({
 
 const problems = {
   ForgettingRefused: toNotFoundOrConflict,
-  CallError: toCallProblem,
-  StoreError: toStoreUnavailable
+  CallError: toCallProblem
 }
 
 export const layer = HttpApiBuilder.group(Api, "forget", (handlers) =>
   handlers
     .handle("list", () =>
-      Effect.flatMap(Store, ({ forgotten }) => forgotten).pipe(
-        Effect.map((records) => ({ items: records.map(viewOf), next: null })),
-        Effect.catchTag("StoreError", toStoreUnavailable)
+      Effect.map(
+        Effect.flatMap(Store, ({ forgotten }) => forgotten),
+        (records) => ({ items: records.map(viewOf), next: null })
       ))
     .handle("plan", ({ payload }) =>
       Effect.flatMap(Commands, ({ plan }) => plan(payload)).pipe(
@@ -57,8 +56,7 @@ export const layer = HttpApiBuilder.group(Api, "forget", (handlers) =>
       Effect.flatMap(Store, ({ forgotten }) =>
         forgotten).pipe(
           Effect.map((records) => records.find((one) => isSame(one, payload))),
-          Effect.flatMap((found) => found === undefined ? Effect.fail(notForgotten) : Effect.succeed(viewOf(found))),
-          Effect.catchTag("StoreError", toStoreUnavailable)
+          Effect.flatMap((found) => found === undefined ? Effect.fail(notForgotten) : Effect.succeed(viewOf(found)))
         ))
     .handle("allow", ({ payload }) =>
       Effect.flatMap(Commands, ({ allow }) =>

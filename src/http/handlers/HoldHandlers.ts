@@ -17,7 +17,6 @@ import { Store } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
 import { Conflict, NotFound } from "../contract/Problem.ts"
 import { pageOf } from "../contract/Schemas.ts"
-import { toStoreUnavailable } from "../request/FailureResponses.ts"
 import { holdView } from "../status/HoldViews.ts"
 import { changesOf, contentOf, pathsOf, patternsOf } from "./HeldChanges.ts"
 
@@ -119,7 +118,7 @@ export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
         // the newest hold comes first, so the next page has the holds with ids before `after`
         const holds = yield* store.holds({ states, before: query.after, limit })
         return pageOf(yield* Effect.forEach(holds, viewOf), limit)
-      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+      }))
     .handle("show", ({ params, query }) =>
       Effect.gen(function*() {
         const hold = yield* find(params.id)
@@ -143,24 +142,14 @@ export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
           records,
           next: changes.length < limit ? null : changes.at(-1)!.row.id
         }
-      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
-    .handle(
-      "patterns",
-      ({ params }) =>
-        Effect.flatMap(find(params.id), patternsOf).pipe(Effect.catchTag("StoreError", toStoreUnavailable))
-    )
-    .handle("content", ({ params, query }) =>
-      reveal(params.id, query.after ?? null, query.limit ?? defaultLimit).pipe(
-        Effect.catchTag("StoreError", toStoreUnavailable)
-      ))
-    .handle("plan", ({ params }) => plan(params.id).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+      }))
+    .handle("patterns", ({ params }) => Effect.flatMap(find(params.id), patternsOf))
+    .handle("content", ({ params, query }) => reveal(params.id, query.after ?? null, query.limit ?? defaultLimit))
+    .handle("plan", ({ params }) => plan(params.id))
     .handle("approve", ({ params, query }) =>
       decide(params.id, {
         state: "approving",
         plan: query.plan,
         release: { origin: query.origin ?? null, silent: query.silent === "true" }
-      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
-    .handle(
-      "reject",
-      ({ params }) => decide(params.id, { state: "rejected" }).pipe(Effect.catchTag("StoreError", toStoreUnavailable))
-    ))
+      }))
+    .handle("reject", ({ params }) => decide(params.id, { state: "rejected" })))

@@ -14,7 +14,7 @@ import type { DataPolicy, IntegrationSettings } from "../../capture/schedule/Int
 import type { IntegrationState } from "../../store/State.ts"
 import { Api } from "../contract/Api.ts"
 import { type Fault, IntegrationInvalid, toConflict, toNotFoundOrConflict } from "../contract/Problem.ts"
-import { toCallProblem, toStoreUnavailable } from "../request/FailureResponses.ts"
+import { toCallProblem } from "../request/FailureResponses.ts"
 import { storeOverview, viewOfIntegration } from "../status/StoreOverview.ts"
 
 /** Turns a request body into the settings of an integration, or returns every fault of the body. */
@@ -50,7 +50,7 @@ const add = (check: IntegrationValidator) =>
     if (Result.isFailure(settings)) return yield* invalid(settings.failure.faults)
     return yield* Effect.flatMap(commands.add(settings.success), viewOf)
   }).pipe(
-    Effect.catchTags({ CallError: toCallProblem, IntegrationRefused: toConflict, StoreError: toStoreUnavailable })
+    Effect.catchTags({ CallError: toCallProblem, IntegrationRefused: toConflict })
   )
 
 const remove = (id: string, data: DataPolicy) =>
@@ -58,8 +58,7 @@ const remove = (id: string, data: DataPolicy) =>
     Effect.flatMap(viewOf),
     Effect.catchTags({
       IntegrationRefused: toNotFoundOrConflict,
-      CallError: toCallProblem,
-      StoreError: toStoreUnavailable
+      CallError: toCallProblem
     })
   )
 
@@ -68,8 +67,7 @@ export const layer = (check: IntegrationValidator) =>
     handlers
       .handle("list", () =>
         storeOverview.pipe(
-          Effect.map(({ integrations }) => ({ items: integrations, next: null })),
-          Effect.catchTag("StoreError", toStoreUnavailable)
+          Effect.map(({ integrations }) => ({ items: integrations, next: null }))
         ))
       .handleRaw("add", () => add(check))
       .handle("remove", ({ params: { id }, payload: { data } }) => remove(id, data)))

@@ -12,7 +12,6 @@ import { Store } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
 import type { AttemptsView, UnconfirmedList } from "../contract/PluginApi.ts"
 import { Conflict, type NotFound, ReplayMalformed, toNotFound, toNotFoundOrConflict } from "../contract/Problem.ts"
-import { toStoreUnavailable } from "../request/FailureResponses.ts"
 import { pluginList } from "../status/OverviewCache.ts"
 
 const defaultDryRunLimit = 100
@@ -34,16 +33,13 @@ const setSwitch = (which: Switch, on: boolean) => Effect.flatMap(PluginAdmin, ({
 const switchPlugin = (plugin: string, integration: string | undefined, on: boolean) =>
   setSwitch({ _tag: "Plugin", plugin, integration: integration ?? null }, on).pipe(
     Effect.andThen(find(plugin)),
-    Effect.catchTags({ PluginRequestError: toNotFoundOrConflict, StoreError: toStoreUnavailable })
+    Effect.catchTag("PluginRequestError", toNotFoundOrConflict)
   )
 
 const switchWrites = (on: boolean) =>
   setSwitch({ _tag: "Writes" }, on).pipe(
     Effect.andThen(pluginList),
-    Effect.catchTags({
-      PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)),
-      StoreError: toStoreUnavailable
-    })
+    Effect.catchTag("PluginRequestError", toNotFound)
   )
 
 const tryHandler = Effect.fnUntraced(function*(plugin: string, handler: string) {
@@ -108,26 +104,17 @@ const unconfirmed = Effect.gen(function*() {
 
 export const layer = HttpApiBuilder.group(Api, "plugins", (handlers) =>
   handlers
-    .handle("list", () => Effect.catchTag(pluginList, "StoreError", toStoreUnavailable))
-    .handle("show", ({ params }) =>
-      Effect.catchTags(find(params.plugin), {
-        PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)),
-        StoreError: toStoreUnavailable
-      }))
-    .handle("attempts", ({ params }) =>
-      Effect.catchTags(attempts(params.plugin), {
-        PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)),
-        StoreError: toStoreUnavailable
-      }))
+    .handle("list", () => pluginList)
+    .handle("show", ({ params }) => Effect.catchTag(find(params.plugin), "PluginRequestError", toNotFound))
+    .handle("attempts", ({ params }) => Effect.catchTag(attempts(params.plugin), "PluginRequestError", toNotFound))
     .handle("on", ({ params, query }) => switchPlugin(params.plugin, query.integration, true))
     .handle("off", ({ params, query }) => switchPlugin(params.plugin, query.integration, false))
     .handle("try", ({ params: { plugin }, query: { handler } }) =>
-      Effect.catchTags(tryHandler(plugin, handler), {
-        PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)),
-        StoreError: toStoreUnavailable
-      }))
-    .handle("stop", () => switchWrites(false))
-    .handle("unconfirmed", () => Effect.catchTag(unconfirmed, "StoreError", toStoreUnavailable))
+      Effect.catchTag(tryHandler(plugin, handler), "PluginRequestError", toNotFound))
+    .handle("stop", () =>
+      switchWrites(false))
+    .handle("unconfirmed", () =>
+      unconfirmed)
     .handle("resume", () => switchWrites(true))
     .handle(
       "replay",
@@ -150,5 +137,5 @@ export const layer = HttpApiBuilder.group(Api, "plugins", (handlers) =>
             results: outcome.results.map((one) => ({ ...one, position: formatPosition(identity, one.position) })),
             omitted: outcome.omitted
           }
-        }).pipe(Effect.catchTags({ PluginRequestError: toReplayProblem, StoreError: toStoreUnavailable }))
+        }).pipe(Effect.catchTag("PluginRequestError", toReplayProblem))
     ))

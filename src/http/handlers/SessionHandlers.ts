@@ -6,7 +6,6 @@ import { endSessions, Sessions } from "../access/Sessions.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound } from "../contract/Problem.ts"
 import { CurrentCaller } from "../request/Caller.ts"
-import { toStoreUnavailable } from "../request/FailureResponses.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -27,15 +26,12 @@ export const layer = HttpApiBuilder.group(
             current: id === caller?.session
           }))
           return { items, next: null }
-        }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
-      .handle("endAll", () =>
-        Effect.map(endSessions("all", {}), (ended) => ({ ended })).pipe(
-          Effect.catchTag("StoreError", toStoreUnavailable)
-        ))
+        }))
+      .handle("endAll", () => Effect.map(endSessions("all", {}), (ended) => ({ ended })))
       .handle("end", ({ params: { id } }) =>
         Effect.gen(function*() {
           const ended = yield* endSessions(id, { id })
           if (ended > 0) return { ended }
           return yield* new NotFound({ detail: "no open session has this id: GET /v1/sessions lists all of them" })
-        }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+        }))
 )

@@ -15,7 +15,7 @@ import { Store, type StoreError } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound, SourceUnavailable, toConflict } from "../contract/Problem.ts"
 import { conditionOf, defaultIntervals, isUnknown } from "../matters/StreamConditions.ts"
-import { toCallProblem, toStoreUnavailable } from "../request/FailureResponses.ts"
+import { toCallProblem } from "../request/FailureResponses.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
 import { type StreamPage, streamPage } from "../status/StoreOverview.ts"
 import { detailOf, runsOf } from "./StreamDetail.ts"
@@ -49,7 +49,6 @@ const find = (key: StreamKey, { items: [view] }: StreamPage) =>
 const viewOf = (key: StreamKey) =>
   Effect.flatMap(OverviewCache, ({ streams }) => streams(only(key))).pipe(
     Effect.flatMap(({ stale, value }) => stale === null ? Effect.succeed(value) : Effect.fail(stale)),
-    Effect.catchTag("StoreError", toStoreUnavailable),
     Effect.flatMap((page) => find(key, page))
   )
 
@@ -65,16 +64,11 @@ const runCommand = Effect.fnUntraced(function*(key: StreamKey, command: StreamCo
     Effect.catchTags({
       CallError: toCallProblem,
       CommandRefused: toConflict,
-      UnknownStream: () => notFound(key),
-      StoreError: toStoreUnavailable
+      UnknownStream: () => notFound(key)
     })
   )
   const store = yield* Store
-  const [page, state] = yield* Effect.catchTag(
-    Effect.all([streamPage(only(key)), store.stream(key)]),
-    "StoreError",
-    toStoreUnavailable
-  )
+  const [page, state] = yield* Effect.all([streamPage(only(key)), store.stream(key)])
   const view = yield* find(key, page)
   // the process that reads the stream may have another clock
   return { ...view, accepted_at: formatTime(state?.commandedAt ?? now) }
@@ -92,8 +86,7 @@ const streams = HttpApiBuilder.group(Api, "streams", (handlers) =>
           limit,
           ...after === undefined ? {} : { after: afterName(after) }
         })).pipe(
-          Effect.map(({ at, value: { items, next } }) => ({ items, next, as_of: formatTime(at) })),
-          Effect.catchTag("StoreError", toStoreUnavailable)
+          Effect.map(({ at, value: { items, next } }) => ({ items, next, as_of: formatTime(at) }))
         ))
     .handle("stream", ({ params }) =>
       viewOf(params)))
@@ -109,7 +102,6 @@ const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
           UnknownStream: () => notFound(params),
           CallError: toCallProblem,
           CommandRefused: toConflict,
-          StoreError: toStoreUnavailable,
           SourceError: toSourceUnavailable,
           RunAborted: toSourceUnavailable
         })
@@ -138,7 +130,7 @@ const detail = (usageOf: (account: string) => Effect.Effect<BudgetUsage | null, 
             )
             : null
           return detailOf(conditionOf(view, intervals), state, yield* usageOf(state.account), meant)
-        }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+        }))
         .handle("runs", ({ params }) =>
           Effect.gen(function*() {
             const store = yield* Store
@@ -147,7 +139,7 @@ const detail = (usageOf: (account: string) => Effect.Effect<BudgetUsage | null, 
               state === null || state.retired === true || (yield* CurrentModels).derivedOf(params.model) !== undefined
             ) return yield* notFound(params)
             return runsOf(state, yield* store.runs(params))
-          }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+          }))
   )
 
 export const layer = (usageOf: (account: string) => Effect.Effect<BudgetUsage | null, StoreError>) =>

@@ -10,7 +10,6 @@ import { formatTime } from "../../domain/Watermark.ts"
 import { historyInterval, historySlots } from "../../store/Operators.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
-import { toStoreUnavailable } from "../request/FailureResponses.ts"
 import { eventResponse, wantsEvents } from "../request/ServerSentEvents.ts"
 import { SharedOverview } from "./SharedOverview.ts"
 import { select } from "./StreamRows.ts"
@@ -43,13 +42,13 @@ const orNull = (value: number | undefined): number | null => value ?? null
 
 export const layer = HttpApiBuilder.group(Api, "overview", (handlers) =>
   handlers
-    .handle("show", () => Effect.catchTag(current, "StoreError", toStoreUnavailable))
+    .handle("show", () => current)
     .handle("streams", ({ query }) =>
       Effect.gen(function*() {
         const { get } = yield* SharedOverview
         const { rows, view } = yield* get(isFresh(yield* HttpServerRequest))
         return { as_of: view.as_of, ...select(rows, query) }
-      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+      }))
     .handle("history", ({ query: { since } }) =>
       Effect.gen(function*() {
         const { history } = yield* Store
@@ -66,4 +65,4 @@ export const layer = HttpApiBuilder.group(Api, "overview", (handlers) =>
             dead_letters: sample.deadLetters
           }))
         }
-      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable))))
+      })))

@@ -41,8 +41,7 @@ const commandColumns: ReadonlyArray<Column<AuditEntryView>> = [
   {
     title: "Detail",
     cell: (entry) =>
-      // a number alone does not lead to the event
-      entry.command === "events.reveal" && entry.detail.includes("-")
+      entry.command === "events.reveal"
         ? <a href={eventPath(entry.detail.replace("position ", ""))}>{entry.detail}</a>
         : detailOf(entry)
   },

@@ -9,7 +9,9 @@ import { viewsOf } from "./MatterViews.ts"
 const now = Date.parse("2026-03-01T12:00:00Z")
 const at = (minutesAgo: number): string => new Date(now - minutesAgo * 60_000).toISOString()
 
-const plugins: Installation["plugins"] = {
+type Plugins = Installation["plugins"]
+
+const plugins: Plugins = {
   items: [],
   next: null,
   writes: "on",
@@ -39,6 +41,26 @@ const hold: HoldView = {
   waiting_reason: null,
   sweep_at: null
 }
+
+/** Four deliveries wait for its open circuit. */
+const handler = {
+  handler: "ats.tag.created",
+  trigger: { kind: "event", of: "ats.tag.created" },
+  position: null,
+  lag_events: 0,
+  running: 0,
+  waiting: 0,
+  due: 4,
+  dead: 0,
+  oldest_at: at(5),
+  circuit_open: { until: at(-1), failures: 12 }
+} as const
+
+const plugin = (
+  name: string,
+  handlers: Plugins["items"][number]["handlers"] = [handler],
+  integrations: Plugins["items"][number]["integrations"] = []
+) => ({ plugin: name, configured: true, on: true, handlers, integrations })
 
 const titles = (state: Partial<Installation>) => viewsOf(mattersOf(state)).map(({ title }) => title)
 
@@ -121,27 +143,10 @@ describe("what needs attention", () => {
   })
 
   it("has the hold that a sweep ends before the greater hold, and both before what has lasted longer", () => {
-    const some: Installation["plugins"]["items"] = [{
-      plugin: "webhook",
-      configured: true,
-      on: true,
-      handlers: [{
-        handler: "ats.tag.created",
-        trigger: { kind: "event", of: "ats.tag.created" },
-        position: null,
-        lag_events: 0,
-        running: 0,
-        waiting: 0,
-        due: 4,
-        dead: 0,
-        oldest_at: at(99),
-        circuit_open: { until: at(-1), failures: 12 }
-      }],
-      integrations: []
-    }]
+    const items = [plugin("webhook", [{ ...handler, oldest_at: at(99) }])]
     const greater: HoldView = { ...hold, id: 4, kind: "scope", records: 340, opened_at: at(10) }
     const ending: HoldView = { ...hold, id: 5, records: 8, opened_at: at(5), sweep_at: at(-30) }
-    assert.deepStrictEqual(titles({ holds: [hold, greater, ending], plugins: { ...plugins, items: some } }), [
+    assert.deepStrictEqual(titles({ holds: [hold, greater, ending], plugins: { ...plugins, items } }), [
       "8 changes of ats.tag held back: deletes",
       "340 changes of ats.tag held back",
       "12 changes of ats.tag held back: deletes",
@@ -182,26 +187,7 @@ describe("what needs attention", () => {
   })
 
   it("names the integrations for which a circuit is open, and says with dead letters that their handler has an open circuit", () => {
-    const handler = {
-      handler: "ats.tag.created",
-      trigger: { kind: "event", of: "ats.tag.created" },
-      position: null,
-      lag_events: 0,
-      running: 0,
-      waiting: 0,
-      due: 4,
-      dead: 0,
-      oldest_at: at(5),
-      circuit_open: { until: at(-1), failures: 12 }
-    } as const
-    const of = (plugin: string, change: object) => ({
-      plugin,
-      configured: true,
-      on: true,
-      integrations: [],
-      handlers: [{ ...handler, ...change }]
-    })
-    const items = [of("badges", {}), of("audience", { due: 0, dead: 13, oldest_at: null })]
+    const items = [plugin("badges"), plugin("audience", [{ ...handler, due: 0, dead: 13, oldest_at: null }])]
     const open = ["a:1", "a:2"].map((integration) => ({ plugin: "badges", handler: handler.handler, integration }))
     const found = viewsOf(mattersOf({ plugins: { ...plugins, items }, open }))
     assert.deepStrictEqual(
@@ -214,43 +200,12 @@ describe("what needs attention", () => {
   })
 
   it("is a plugin that does not run, an open circuit for which deliveries wait, and writes that an operator has stopped", () => {
-    const some: Installation["plugins"] = {
-      ...plugins,
-      writes: "stopped",
-      items: [{
-        plugin: "webhook",
-        configured: true,
-        on: true,
-        handlers: [{
-          handler: "ats.tag.created",
-          trigger: { kind: "event", of: "ats.tag.created" },
-          position: null,
-          lag_events: 0,
-          running: 0,
-          waiting: 0,
-          due: 4,
-          dead: 0,
-          oldest_at: at(5),
-          circuit_open: { until: at(-1), failures: 12 }
-        }, {
-          handler: "no delivery is open",
-          trigger: { kind: "event", of: "ats.tag.deleted" },
-          position: null,
-          lag_events: 0,
-          running: 0,
-          waiting: 0,
-          due: 0,
-          dead: 0,
-          oldest_at: null,
-          circuit_open: { until: at(20), failures: 10 }
-        }],
-        integrations: [
-          { integration: "a:1", state: "unconfigured", reason: "URL is not set" },
-          { integration: "a:2", state: "blocked", reason: "addTag: the key is not valid" }
-        ]
-      }]
-    }
-    assert.sameMembers([...titles({ plugins: some })], [
+    const withoutDelivery = { ...handler, handler: "no delivery is open", due: 0, oldest_at: null }
+    const items = [plugin("webhook", [handler, withoutDelivery], [
+      { integration: "a:1", state: "unconfigured", reason: "URL is not set" },
+      { integration: "a:2", state: "blocked", reason: "addTag: the key is not valid" }
+    ])]
+    assert.sameMembers([...titles({ plugins: { ...plugins, writes: "stopped", items } })], [
       "Circuit open: webhook (ats.tag.created)",
       "webhook does not run in 1 integration",
       "Deliveries of webhook wait for the API in 1 integration",

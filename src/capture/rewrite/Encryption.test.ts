@@ -10,6 +10,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { capturing } from "../../../test/support/capture/Capturing.ts"
+import { endingAfter } from "../../../test/support/capture/EndingProcess.ts"
 import { type Body, owning, run, start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { named } from "../../../test/support/capture/Waves.ts"
@@ -28,15 +29,8 @@ const [first, second] = [newKey(), newKey()]
 
 /** Encrypts stored content with the current key, and ends after this number of transactions. */
 const rewrite = Effect.fnUntraced(function*(transactions: number) {
-  const store = yield* Store
-  const owner = yield* store.takeOwnership("capture")
-  let left = transactions
-  const transact: typeof store.transact = (owner, key, body) =>
-    Effect.suspend(() => left-- > 0 ? store.transact(owner, key, body) : Effect.die("ended"))
-  yield* redactStored(owning(owner), ({ model }) => defaultProcessing(model)).pipe(
-    Effect.provideService(Store, { ...store, transact }),
-    Effect.exit
-  )
+  const owner = yield* (yield* Store).takeOwnership("capture")
+  yield* endingAfter(transactions, redactStored(owning(owner), ({ model }) => defaultProcessing(model)))
 })
 
 const makeWorld = Effect.gen(function*() {

@@ -1,12 +1,11 @@
 /** Rules that change at random, between changes of records and processes that end while they redact. */
 import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { SqlClient } from "effect/sql/SqlClient"
-import { owning, type Rig, rigWith, scenario } from "../../../test/support/capture/Rig.ts"
+import { endingAfter } from "../../../test/support/capture/EndingProcess.ts"
+import { redact } from "../../../test/support/capture/Redactions.ts"
+import { rigWith, scenario } from "../../../test/support/capture/Rig.ts"
 import * as Processing from "../../domain/Processing.ts"
-import { Store } from "../../store/Store.ts"
-import { redactStored } from "./Redactor.ts"
 
 const fields = ["a", "b", "c"] as const
 const rule = Schema.optionalKey(Schema.Literals(["drop", "hash"]))
@@ -22,16 +21,6 @@ const Step = Schema.Union([
 ])
 
 const by = (redact: Rules) => Processing.make("ats.application", { remoteData: "drop", redact, key: "k" })
-
-/** Redacts with at most so many transactions. */
-const redactUpTo = Effect.fnUntraced(function*(rig: Rig, processing: Processing.Processing, transactions: number) {
-  const store = yield* Store
-  let left = transactions
-  const transact: typeof store.transact = (owner, key, body) =>
-    Effect.suspend(() => left-- > 0 ? store.transact(owner, key, body) : Effect.die("ended"))
-  const run = redactStored(owning(rig.stream.owner), (key) => key.model === "ats.application" ? processing : null)
-  yield* Effect.exit(Effect.provideService(run, Store, { ...store, transact }))
-})
 
 describe("redaction of random histories", () => {
   it.effect.prop(
@@ -62,10 +51,10 @@ describe("redaction of random histories", () => {
             rig.api.intercept = (_, page) => page
           } else {
             current = step.rules
-            yield* redactUpTo(rig, by(current), step.transactions)
+            yield* endingAfter(step.transactions, redact(rig, by(current)))
           }
         }
-        yield* redactUpTo(rig, by(last), 1_000)
+        yield* redact(rig, by(last))
         const sql = yield* SqlClient
         for (const table of ["events", "pending", "quarantine"]) {
           const stored = JSON.stringify(yield* sql`SELECT * FROM ${sql(table)}`)

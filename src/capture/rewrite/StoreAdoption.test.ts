@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as References from "effect/References"
 import * as TestClock from "effect/testing/TestClock"
+import { endingAfter } from "../../../test/support/capture/EndingProcess.ts"
 import { type Rig, rigWith, scenario } from "../../../test/support/capture/Rig.ts"
 import { acme, make, recorder } from "../../../test/support/delivery/Rig.ts"
 import type { LogEntry } from "../../domain/ChangeEvent.ts"
@@ -132,17 +133,10 @@ describe("Adoption", () => {
     Effect.gen(function*() {
       const outcome = (killedAfter: number) =>
         scenario(function*(rig) {
-          const store = yield* Store
           for (let i = 0; i < 600; i++) yield* rig.put({ id: `r${i}`, title: "1" })
           yield* history(rig)
           const plan = yield* StoreAdoption.plan(0)
-          let left = killedAfter
-          const mortal = Store.of({
-            ...store,
-            transact: (owner, key, body) =>
-              Effect.suspend(() => left-- > 0 ? store.transact(owner, key, body) : Effect.die("killed here"))
-          })
-          const exit = yield* Effect.exit(Effect.provideService(StoreAdoption.adopt(plan, asIs), Store, mortal))
+          const exit = yield* endingAfter(killedAfter, StoreAdoption.adopt(plan, asIs))
           if (Exit.isFailure(exit)) yield* StoreAdoption.finish(yield* takeStreams, plan.to, asIs)
           const events = yield* rig.events
           return { died: Exit.isFailure(exit), state: yield* rig.state, events: events.map(brief) }

@@ -15,7 +15,10 @@ import { contentOf } from "./Content.ts"
 import { isFormOf, isUndetectablyOld, nameOf, type ObservedStream, type ReportViolation } from "./ObservedStream.ts"
 import type { Served } from "./RunHistory.ts"
 
-/** Rows served to one run, page by page: a page that is requested again replaces its previous rows. */
+/**
+ * Rows served to one run, page by page: a page that is requested again replaces its previous rows. If it is the last one now, pages that
+ * were read ahead of it before are not read again.
+ */
 interface OpenRun {
   readonly startedAt: number
   readonly from: number | null
@@ -59,7 +62,12 @@ export class Runs {
     const known = request.cursor === null ? undefined : this.#open.get(name)
     const open = known ?? { startedAt: requestedAt, from: request.updatedAfter, pages: new Map(), ended: false }
     this.#open.set(name, open)
-    open.pages.set(request.cursor ?? "", { copies, at: now })
+    const cursor = request.cursor ?? ""
+    if (last && open.pages.has(cursor)) {
+      const cursors = [...open.pages.keys()]
+      for (const later of cursors.slice(cursors.indexOf(cursor) + 1)) open.pages.delete(later)
+    }
+    open.pages.set(cursor, { copies, at: now })
     open.ended = last
   }
 

@@ -162,13 +162,14 @@ const make = Effect.fnUntraced(function*(
       isClaimUncertain = false
     })
 
-    /** Applies the switches that operators have changed since the last check. */
+    /** Applies the switches that operators have changed since the last check. Returns whether there was a command. */
     const applySwitches = Effect.gen(function*() {
       const done = yield* deliveries.awaitCommand(-1)
-      if (done === commandsSeen) return
+      if (done === commandsSeen) return false
       off = yield* deliveries.switchedOff
       commandsSeen = done
       worker.releaseDisabled(off, yield* services.accounts.unavailable)
+      return true
     })
 
     /** Settles ended attempts, then claims and starts due deliveries. Returns when to run next if no event wakes the engine first. */
@@ -192,10 +193,11 @@ const make = Effect.fnUntraced(function*(
       // without owned shards the circuits were not read here
       if (owned.length > 0) yield* worker.updateCircuits(outcomes, circuits)
       yield* scopes.lose(lost)
-      // a plugin may have been switched off while its deliveries were being claimed
-      yield* Effect.tapError(applySwitches, () => Effect.sync(() => isClaimUncertain = true))
+      // a plugin may have been switched off while its deliveries were being claimed; if it was switched on, this claim left its deliveries out
+      const commanded = yield* Effect.tapError(applySwitches, () => Effect.sync(() => isClaimUncertain = true))
       yield* worker.start(claimed, off, unavailable)
-      const atOnce = plan !== null && worker.onClaimed(now, plan, claimed, isolatedDue)
+      const again = plan !== null && worker.onClaimed(now, plan, claimed, isolatedDue)
+      const atOnce = again || commanded
       yield* updateStatus(!more && !atOnce && isReady && worker.isIdle() && claimed.length === 0)
       // an attempt that has ended may be the tick before a deferred one
       if (atOnce || (outcomes.length > 0 && scopes.dispatching()?.hasDeferredTicks() === true)) return now

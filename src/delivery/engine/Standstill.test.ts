@@ -129,6 +129,22 @@ describe("switches", () => {
       assert.deepStrictEqual(received, ["a1"])
     }))
 
+  it.effect("a plugin that is switched on during a claim is not left waiting for the next event", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const { delivery } = yield* rig.start([Plugin.make("p").on(trigger, {}, ({ recordId }) => note(recordId))])
+      const everywhere = { _tag: "Plugin", plugin: "p", integration: null } as const
+      yield* rig.deliveries.setSwitch(everywhere, false, action)
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      const on = yield* Effect.cached(Effect.orDie(rig.deliveries.setSwitch(everywhere, true, action)))
+      rig.beforeClaim = () => on
+      yield* rig.append("t1", { model: "ats.tag" })
+      yield* rig.empty
+      assert.deepStrictEqual(received, ["a1"])
+    }))
+
   it.effect("a delivery that was claimed before the switches could not be read is released, and delivered later (X10)", () =>
     Effect.gen(function*() {
       const rig = yield* make

@@ -71,7 +71,7 @@ export const begin = Effect.fnUntraced(function*(
   const ticks = Ticks.make(subscriptions, yield* Clock.currentTimeMillis)
   let pruneAt = 0
   /** When the next tick was due, and how many saves of integrations were known, when the ticks were last planned. */
-  let planned = { nextAt: -1, saves: -1 }
+  let planned = { nextAt: Infinity, saves: -1 }
 
   const prune = Effect.fnUntraced(function*(now: number) {
     if (now < pruneAt && pruneAt - now <= pruneEvery) return
@@ -106,8 +106,8 @@ export const begin = Effect.fnUntraced(function*(
       return yield* dispatcher.step()
     }),
     hasDeferredTicks: ticks.hasDeferred,
-    /** When the next tick is due, or old journals are deleted again. */
-    wakeAt: (now: number): number => Math.min(ticks.nextDueAt(now), pruneAt),
+    /** When the next tick is due, or old journals are deleted again. A tick that has become due since the last `step` is in the past. */
+    wakeAt: (now: number): number => Math.min(planned.nextAt, ticks.nextDueAt(now), pruneAt),
     /** Returns when the log has rows that are not dispatched. */
     awaitLog: readingLog.length === 0
       ? Effect.never

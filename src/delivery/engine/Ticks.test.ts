@@ -180,6 +180,31 @@ describe("a tick", () => {
       assert.strictEqual(whole, atStart + 1)
     }))
 
+  it.effect("a tick that becomes due while the engine is busy is not left for the next time that the engine has work", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      let delay: Effect.Effect<void> = Effect.void
+      yield* TestClock.setTime(day - 5)
+      const { plugin, until } = daily(rig, only(acme))
+      const fed = Plugin.make("fed").on("ats.application.hired", {}, () => Effect.void)
+      const { delivery } = yield* rig.start([plugin, fed]).pipe(
+        Effect.provideService(Statement.CurrentTransformer, (statement) => {
+          const [query] = statement.compile()
+          // read by each round, after it has looked for ticks
+          const isBusy = query.includes("FROM integrations") && query.includes("WHERE")
+          return Effect.as(isBusy ? Effect.suspend(() => delay) : Effect.void, statement)
+        })
+      )
+      yield* rig.quiet(delivery)
+      delay = Effect.suspend(() => {
+        delay = Effect.void
+        return TestClock.adjust(10)
+      })
+      yield* rig.append("t1", { model: "ats.tag" })
+      yield* rig.quiet(delivery)
+      yield* until(1)
+    }))
+
   it.effect("a tick does not span the time in which the plugin was off in the configuration", () =>
     Effect.gen(function*() {
       const rig = yield* make

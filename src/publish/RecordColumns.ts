@@ -12,7 +12,7 @@
  */
 import { isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
 import type { RecordEntry } from "../domain/Model.ts"
-import { contractSchemaOf, type JsonSchema } from "./RecordSchema.ts"
+import { choicesOf, contractSchemaOf, type JsonSchema } from "./RecordSchema.ts"
 
 /** `time`: a text with an ISO 8601 time. `json`: a value of any form. */
 export type ColumnType = "string" | "int64" | "double" | "boolean" | "time" | "json"
@@ -46,7 +46,7 @@ export const columnTypeOf = (property: JsonSchema): ColumnType => {
 
 /** The one schema of a property beside null; a union of texts is a text, and any other union is of any form. */
 const schemaOf = (property: JsonSchema): { readonly schema: JsonSchema; readonly isUnion: boolean } => {
-  const choices = (property.anyOf ?? [property]).filter(({ type }) => type !== "null")
+  const choices = choicesOf(property)
   const [schema = {}] = choices
   return choices.every(({ type }) => type === schema.type)
     ? { schema, isUnion: choices.length > 1 }

@@ -11,12 +11,14 @@
  *   such records.
  */
 import * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
 import type { RecordEntry } from "../domain/Model.ts"
 
 export interface JsonSchema {
   readonly [keyword: string]: unknown
   readonly type?: string
   readonly title?: string
+  readonly enum?: ReadonlyArray<unknown>
   readonly anyOf?: ReadonlyArray<JsonSchema>
   readonly items?: JsonSchema
   readonly properties?: Readonly<Record<string, JsonSchema>>
@@ -34,18 +36,32 @@ const descriptions: Readonly<Record<string, string>> = {
   integration_fields: "Fields that only this connected system has"
 }
 
+/** The schemas of a property beside null. `Schema.Number` allows NaN and Infinity as texts, which no API sends. */
+export const choicesOf = (property: JsonSchema): ReadonlyArray<JsonSchema> =>
+  property.anyOf?.flatMap(choicesOf) ??
+    (property.type === "null" || property.enum?.includes("NaN") === true ? [] : [property])
+
 /** The schema of a property: the contract's, or null, or the text of a hash or of a number that a double cannot hold. */
 const published = (property: JsonSchema): JsonSchema => {
-  const choices = (property.anyOf ?? [property]).filter(({ type }) => type !== "null")
-  const known = choices.find((choice) => choice["enum"] !== undefined && choices.length > 1)
-  if (choices[0]?.type === undefined) return {}
-  const others = choices.filter(({ type }) => type !== "string").map((choice) =>
-    choice.type === "object" ? opened(choice) : { ...choice, ...itemsOf(choice) }
-  )
+  const choices = choicesOf(property)
+  const known = choices.find((choice) => choice.enum !== undefined && choices.length > 1)
+  if (choices.length === 0 || choices.some(({ type }) => type === undefined)) return {}
+  const others = choices.filter(({ type }) => type !== "string").map(openedInside)
   return { anyOf: [...known === undefined ? [] : [known], ...others, { type: "string" }, { type: "null" }] }
 }
 
-const itemsOf = ({ items }: JsonSchema) => items?.type === "object" ? { items: opened(items) } : {}
+/** The schema, with objects whose properties are all optional. Only a schema that contains itself is a reference: it has any content. */
+const openedInside = (property: JsonSchema): JsonSchema => {
+  const { $ref, prefixItems: _, ...schema } = property
+  if ($ref !== undefined) return {}
+  if (schema.type === "object") return opened(schema)
+  const { anyOf, items } = schema
+  return {
+    ...schema,
+    ...anyOf !== undefined && { anyOf: anyOf.map(openedInside) },
+    ...items !== undefined && { items: openedInside(items) }
+  }
+}
 
 const opened = ({ properties = {} }: JsonSchema): JsonSchema => ({
   type: "object",
@@ -60,9 +76,8 @@ const opened = ({ properties = {} }: JsonSchema): JsonSchema => ({
 
 /** The contract's schema of a model's records. `title` is the name of the record's type. */
 export const contractSchemaOf = ({ schema: contract }: RecordEntry): JsonSchema & { readonly title: string } => {
-  const { definitions, schema } = Schema.toJsonSchemaDocument(contract)
-  const title = String(schema["$ref"]).replace(/^.*\//, "")
-  return { ...definitions[title], title }
+  const { schema } = Schema.toJsonSchemaDocument(contract, { referencePolicy: () => undefined })
+  return { ...schema, title: SchemaAST.resolveIdentifier(contract.ast) ?? "" }
 }
 
 /** The schema of a model's published records, without `$id` and references. */

@@ -1,5 +1,6 @@
 import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
+import * as Schema from "effect/Schema"
 import { createHash } from "node:crypto"
 import { assert, describe, it } from "vitest"
 import { entry } from "../../test/integration/publish/Entries.ts"
@@ -7,11 +8,13 @@ import { listExamples, recordExamples } from "../../test/support/api/Examples.ts
 import { builtInModels, modelNames } from "../domain/BuiltInModels.ts"
 import type { JsonObject, JsonValue } from "../domain/Canonical.ts"
 import { dataTextOf } from "../domain/ChangeEvent.ts"
+import { defineList, entryOf } from "../domain/DefinedList.ts"
 import type { Model } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import type { SchemaName } from "../domain/SchemaId.ts"
 import { World } from "../sandbox/world/World.ts"
-import { publishedSchemas } from "./SchemaDocuments.ts"
+import { recordColumnsOf } from "./RecordColumns.ts"
+import { eventSchemaDocumentOf, publishedSchemas, recordSchemaDocumentOf } from "./SchemaDocuments.ts"
 
 const ajv = new Ajv2020({ strict: false })
 addFormats.default(ajv)
@@ -151,6 +154,66 @@ describe("the published schemas", () => {
     const valid = validatorOf("ats.tag.event")
     assert.isTrue(valid(JSON.parse(dataTextOf(entry({ position: 1 })))))
     assert.isFalse(valid(JSON.parse(dataTextOf(entry({ position: 1, model: "ats.offer" })))))
+  })
+
+  it("describe a defined list in one document, and accept its records whatever the configuration drops inside them", () => {
+    interface Unit {
+      readonly name: string
+      readonly below: ReadonlyArray<Unit>
+    }
+    const Unit = Schema.Struct({
+      name: Schema.String,
+      below: Schema.Array(Schema.suspend((): Schema.Codec<Unit> => Unit))
+    })
+    const Address = Schema.Struct({ city: Schema.String, since: Schema.Number }).annotate({ identifier: "Address" })
+    const Status = Schema.Literals(["ACTIVE", "GONE"]).annotate({ identifier: "Status" })
+    const list = entryOf(defineList("hris.employee", {
+      path: "/hris/employees",
+      schema: Schema.Struct({
+        status: Schema.NullOr(Status),
+        home: Address,
+        offices: Schema.Array(Address),
+        earlier: Schema.Array(Schema.NullOr(Address)),
+        table: Schema.Array(Schema.Array(Address)),
+        pair: Schema.Tuple([Address, Schema.String]),
+        unit: Unit,
+        hours: Schema.Number
+      })
+    }))
+    const valid = ajv.compile(eventSchemaDocumentOf(list))
+    const isRecord = ajv.compile(recordSchemaDocumentOf(list))
+    const record = {
+      id: "a",
+      status: "PAUSED",
+      home: { city: "Rome", since: 1 },
+      offices: [{ since: "redacted:x", floor: 2 }],
+      earlier: [null, { since: 1 }],
+      table: [[{ city: "redacted:x" }]],
+      pair: [{}, "x"],
+      unit: { below: [{ below: [{ below: [] }] }] },
+      hours: 7.5
+    }
+    assert.isTrue(isRecord(record), JSON.stringify(isRecord.errors))
+    const event = JSON.parse(dataTextOf(entry({ position: 1, model: "hris.employee", after: JSON.stringify(record) })))
+    assert.isTrue(valid(event), JSON.stringify(valid.errors))
+    for (const wrong of [{ home: 1 }, { offices: [1] }, { earlier: [1] }, { table: [[1]] }, { hours: true }]) {
+      assert.isFalse(isRecord({ ...record, ...wrong }), JSON.stringify(wrong))
+    }
+    assert.deepStrictEqual(
+      recordColumnsOf(list, true).columns.map(({ name, type }) => `${name} ${type}`).slice(0, -1),
+      [
+        "id string",
+        "status string",
+        "home.city string",
+        "home.since double",
+        "offices json",
+        "earlier json",
+        "table json",
+        "pair json",
+        "unit json",
+        "hours double"
+      ]
+    )
   })
 
   it("do not change without a new version", () => {

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
+import { documented } from "../../../test/integration/kafka/Connect.ts"
 import { modelNames } from "../../domain/BuiltInModels.ts"
 import { controlTopicOf, findTemplateError, progressTopicOf, stateTopicOf, topicOf } from "./TopicNames.ts"
 
@@ -12,6 +13,17 @@ describe("TopicNames", () => {
     assert.strictEqual(topicOf("{integration}.{model}", stream), "greenhouse_3aacme.ats.tag")
     assert.strictEqual(stateTopicOf("{model}", stream), "ats.tag.state")
     assert.strictEqual(topicOf("{integration}", { integration: "ä_$&", model }), "_c3_a4_5f_24_26")
+  })
+
+  it("the documented pattern for tables matches the topics of the events of every model, and no other topic", () => {
+    const [, pattern = ""] = /^topics\.regex=(.*)$/m.exec(documented("properties").join("")) ?? []
+    const isTable = (topic: string) => new RegExp(`^(?:${pattern})$`).test(topic)
+    const template = "rollcall.{model}"
+    for (const model of [...modelNames, "hris2.level_3", "lms.course"] as const) {
+      const stream = { integration: "workday:acme", model }
+      assert.deepStrictEqual([topicOf(template, stream), stateTopicOf(template, stream)].map(isTable), [true, false])
+    }
+    assert.deepStrictEqual([progressTopicOf(template), controlTopicOf(template)].map(isTable), [false, false])
   })
 
   it.prop(

@@ -84,7 +84,7 @@ const worker = async (
       "plugin.path": directory
     }) + "listeners=http://127.0.0.1:0\nconsumer.metadata.max.age.ms=1000\n",
     "sink.properties": withValues(sink, {
-      "topics.regex": `${values.prefix}[.][a-z]+[.][a-z_]+`,
+      "topics.regex": `${values.prefix}[.][^.]+[.][^.]+`,
       "connection.url": `jdbc:postgresql://${host}${pathname}`,
       "connection.username": username,
       "connection.password": password

@@ -14,7 +14,7 @@ import { clientCommand } from "./client/ClientCommand.ts"
 import { removalWork } from "./client/WaitedWork.ts"
 import { checkWaitFlags, startAndWait, waitFlags, waitFor, type WaitInput, withElapsed } from "./client/Waiting.ts"
 import { switchFlag, textFlag, yes } from "./terminal/Flags.ts"
-import { CommandError, confirm, progressPrinter } from "./terminal/Process.ts"
+import { CommandError, confirm, progressPrinter, refuse } from "./terminal/Process.ts"
 import { formatCount, formatMinute, formatPlural, table } from "./terminal/Tables.ts"
 
 const form = "<integration>/<model>/<id>, such as greenhouse:acme/ats.candidate/8Xi6iZrwusZqJmDGXs49GBmJ"
@@ -27,12 +27,7 @@ const parse = (text: string): Effect.Effect<ForgettableRecord, CommandError> => 
     return at > 0 && id !== "" ? [{ at, record: { integration: text.slice(0, at), model, id } }] : []
   })[0]
   return found === undefined
-    ? Effect.fail(
-      new CommandError({
-        message: "the argument is not the name of a record",
-        hint: `Write ${form}.`
-      })
-    )
+    ? refuse("the argument is not the name of a record", `Write ${form}.`)
     : Effect.succeed(found.record)
 }
 
@@ -169,15 +164,15 @@ export const forget = clientCommand("forget", {
       list && (allow || Option.isSome(record) || Option.isSome(plan)) || allow && Option.isSome(plan) ||
       wait.wait && (list || allow)
     ) {
-      return yield* new CommandError({
-        message: "these arguments cannot be combined",
-        hint: "Pass --list alone, --allow with a record, or --plan or --wait with a record to forget."
-      })
+      return yield* refuse(
+        "these arguments cannot be combined",
+        "Pass --list alone, --allow with a record, or --plan or --wait with a record to forget."
+      )
     }
     yield* checkWaitFlags(wait)
     if (list) return { _tag: "list", items: (yield* client.forget.list()).items } as Result
     if (Option.isNone(record)) {
-      return yield* new CommandError({ message: "no record is named", hint: `Write ${form}, or pass --list.` })
+      return yield* refuse("no record is named", `Write ${form}, or pass --list.`)
     }
     const payload = yield* parse(record.value)
     if (allow) return yield* Effect.as(client.forget.allow({ payload }), { _tag: "allowed" } as Result)

@@ -11,7 +11,7 @@ import { dev } from "./dev/DevCommand.ts"
 import { newPlugin } from "./NewPluginCommand.ts"
 import { given, nameArgument, switchFlag, textFlag, withFallback, yes } from "./terminal/Flags.ts"
 import { pluginListText, pluginText, replayText } from "./terminal/PluginText.ts"
-import { CommandError, confirm, progressPrinter } from "./terminal/Process.ts"
+import { CommandError, confirm, progressPrinter, refuse } from "./terminal/Process.ts"
 
 const plugin = nameArgument("plugin", "Name of the plugin, as `rollcall plugins list` shows it")
 
@@ -120,10 +120,10 @@ const replay = clientCommand("replay", {
   request: Effect.fnUntraced(function*(client, { dryRun, fresh, handler, limit, plugin, range, wait, yes }, { json }) {
     yield* checkWaitFlags(wait)
     if (dryRun && wait.wait) {
-      return yield* new CommandError({
-        message: "--wait has no effect with --dry-run",
-        hint: "Leave out --wait: a dry run returns when it is done."
-      })
+      return yield* refuse(
+        "--wait has no effect with --dry-run",
+        "Leave out --wait: a dry run returns when it is done."
+      )
     }
     if (fresh && !dryRun) {
       yield* confirm({

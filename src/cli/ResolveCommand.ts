@@ -7,7 +7,7 @@ import type { ApiClient } from "./client/ApiClient.ts"
 import { clientCommand } from "./client/ClientCommand.ts"
 import { given, numberArgument, switchFlag, textFlag, yes } from "./terminal/Flags.ts"
 import { outcomeText } from "./terminal/PluginText.ts"
-import { CommandError, confirm, type ConfirmationOptions } from "./terminal/Process.ts"
+import { CommandError, confirm, type ConfirmationOptions, refuse } from "./terminal/Process.ts"
 
 export const deadLetter = numberArgument(
   "id",
@@ -25,20 +25,20 @@ const chooseOutcome = Effect.fnUntraced(function*(
   if (Option.isSome(outcome)) return outcome.value
   const { outcomes } = yield* client.deadletters.show({ params: { id } })
   const unknown = outcomes.filter(({ state }) => state !== "answered")
-  const [one, ...others] = unknown.length === 0 ? outcomes : unknown
+  const choices = unknown.length === 0 ? outcomes : unknown
+  const [one] = choices
   if (one === undefined) {
-    return yield* new CommandError({
-      message: `dead letter ${id} has no unknown outcome`,
-      hint: `\`rollcall deadletters show ${id}\` shows why it failed; redrive or discard it.`
-    })
+    return yield* refuse(
+      `dead letter ${id} has no unknown outcome`,
+      `\`rollcall deadletters show ${id}\` shows why it failed; redrive or discard it.`
+    )
   }
-  if (others.length > 0) {
-    return yield* new CommandError({
-      message: `dead letter ${id} has ${others.length + 1} unknown outcomes`,
-      hint: `Choose one: ${
-        [one, ...others].map(({ outcome, write }) => `--outcome ${outcome} (${write ?? "a step"})`).join(", ")
-      }.`
-    })
+  if (choices.length > 1) {
+    const named = choices.map(({ outcome, write }) => `--outcome ${outcome} (${write ?? "a step"})`)
+    return yield* refuse(
+      `dead letter ${id} has ${choices.length} unknown outcomes`,
+      `Choose one: ${named.join(", ")}.`
+    )
   }
   yield* confirm({
     ...confirmation,
@@ -89,10 +89,10 @@ export const resolve = clientCommand("resolve", {
   request: (client, { created, didNotHappen, happened, id, outcome, result, yes }, { json }) =>
     Effect.gen(function*() {
       if (happened === didNotHappen) {
-        return yield* new CommandError({
-          message: "it is unclear whether the write or step happened",
-          hint: "Pass either --happened or --did-not-happen."
-        })
+        return yield* refuse(
+          "it is unclear whether the write or step happened",
+          "Pass either --happened or --did-not-happen."
+        )
       }
       const value = yield* Effect.fromResult(
         Result.try({

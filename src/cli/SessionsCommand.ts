@@ -6,7 +6,7 @@ import * as Option from "effect/Option"
 import type { SessionView } from "../http/contract/SessionApi.ts"
 import { clientCommand } from "./client/ClientCommand.ts"
 import { nameArgument, switchFlag } from "./terminal/Flags.ts"
-import { CommandError } from "./terminal/Process.ts"
+import { refuse } from "./terminal/Process.ts"
 import { formatPlural, table } from "./terminal/Tables.ts"
 
 const sessionTable = (sessions: ReadonlyArray<SessionView>): string =>
@@ -35,10 +35,10 @@ const end = clientCommand("end", {
   },
   request: Effect.fnUntraced(function*(client, { all, session }) {
     if (all === Option.isSome(session)) {
-      return yield* new CommandError({
-        message: all ? "a session and --all are both given" : "no session is named",
-        hint: "Write `rollcall sessions end <session>`, or pass --all."
-      })
+      return yield* refuse(
+        all ? "a session and --all are both given" : "no session is named",
+        "Write `rollcall sessions end <session>`, or pass --all."
+      )
     }
     return Option.isSome(session)
       ? yield* client.sessions.end({ params: { id: session.value } })

@@ -6,7 +6,7 @@ import { timeOfDay } from "../telemetry/TerminalText.ts"
 import type { ApiClient } from "./client/ApiClient.ts"
 import { connect, runClientCommand } from "./client/ClientCommand.ts"
 import { config, json, switchFlag } from "./terminal/Flags.ts"
-import { awaitShutdownSignal, CommandError, print } from "./terminal/Process.ts"
+import { awaitShutdownSignal, print, refuse } from "./terminal/Process.ts"
 import { type Status, statusText } from "./terminal/StatusText.ts"
 import { redrawInterval, standardOutput, watch as redraw } from "./terminal/Watch.ts"
 
@@ -31,10 +31,10 @@ const watchStatus = Effect.fnUntraced(function*(client: ApiClient, json: boolean
     return yield* Effect.raceFirst(Effect.repeat(line, Schedule.spaced(redrawInterval)), awaitShutdownSignal)
   }
   if (!process.stdout.isTTY) {
-    return yield* new CommandError({
-      message: "--watch redraws a terminal, and the output is not one",
-      hint: "Add --json for a line of JSON every two seconds, or leave --watch out."
-    })
+    return yield* refuse(
+      "--watch redraws a terminal, and the output is not one",
+      "Add --json for a line of JSON every two seconds, or leave --watch out."
+    )
   }
   const text = Effect.map(
     read(client),

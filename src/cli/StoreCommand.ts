@@ -22,7 +22,7 @@ import { loadRawConfig } from "../config/RawConfig.ts"
 import type { SinkCheckpoint } from "../publish/Sink.ts"
 import { connect } from "./client/ClientCommand.ts"
 import { config, json, yes } from "./terminal/Flags.ts"
-import { CommandError, confirm, print, progressPrinter, withTerminalErrors } from "./terminal/Process.ts"
+import { confirm, print, progressPrinter, refuse, withTerminalErrors } from "./terminal/Process.ts"
 import { formatPlural, progressLine } from "./terminal/Tables.ts"
 
 const planText = (store: string, plan: Plan, published: SinkCheckpoint | null): string =>
@@ -48,18 +48,15 @@ const adopt = Command.make("adopt", { config, yes, json }, ({ config, json, yes 
     const { kafka, store } = settings
     const { log } = yield* Effect.flatMap(storeInspector(store), ({ inspect }) => inspect)
     if (log === null) {
-      return yield* new CommandError({
-        message: `there is no store at ${store.name}`,
-        hint: "Set ROLLCALL_STORE to the URL of the store to adopt."
-      })
+      return yield* refuse(`there is no store at ${store.name}`, "Set ROLLCALL_STORE to the URL of the store to adopt.")
     }
     const { readiness, url } = yield* connect(config)
     yield* Effect.gen(function*() {
       if (yield* Effect.isSuccess(readiness)) {
-        return yield* new CommandError({
-          message: `a Rollcall process is running at ${url}; nothing was changed`,
-          hint: "Stop it and every other process that uses this store."
-        })
+        return yield* refuse(
+          `a Rollcall process is running at ${url}; nothing was changed`,
+          "Stop it and every other process that uses this store."
+        )
       }
       const published = kafka === null
         ? null

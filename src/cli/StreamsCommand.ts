@@ -10,7 +10,7 @@ import { clientCommand } from "./client/ClientCommand.ts"
 import { streamWork, type WaitedCommand } from "./client/WaitedWork.ts"
 import { checkWaitFlags, startAndWait, waitFlags, waitFor, withElapsed } from "./client/Waiting.ts"
 import { instantFlag } from "./terminal/Flags.ts"
-import { CommandError, progressPrinter } from "./terminal/Process.ts"
+import { progressPrinter, refuse } from "./terminal/Process.ts"
 import { formatCount, streamTable, table } from "./terminal/Tables.ts"
 
 const auditHint = "the next sweep finds changes that polls cannot see: run `rollcall streams sweep`, then audit again"
@@ -138,9 +138,7 @@ const audit = clientCommand("audit", {
   verify: ({ differing }) =>
     differing === 0
       ? Effect.void
-      : Effect.fail(
-        new CommandError({ message: `${differing} records differ from their published content`, hint: auditHint })
-      )
+      : refuse(`${differing} records differ from their published content`, auditHint)
 })
 
 export const streams = Command.make("streams").pipe(

@@ -22,7 +22,7 @@ import {
 import type { ForgottenView } from "../../http/contract/ForgetApi.ts"
 import type { CommandView, StreamView } from "../../http/contract/StreamApi.ts"
 import { oneLine } from "../../telemetry/TerminalText.ts"
-import { CommandError, progressPrinter } from "../terminal/Process.ts"
+import { progressPrinter, refuse } from "../terminal/Process.ts"
 import { formatPlural, formatSeconds, progressLine, progressText } from "../terminal/Tables.ts"
 import type { ApiClient } from "./ApiClient.ts"
 import { startAndWait, waitFor, type WaitInput, type Work } from "./Waiting.ts"
@@ -69,12 +69,9 @@ export const streamWork = (
     judge: (view) => {
       if (isDone(command, accepted_at, view)) return Effect.succeed(null)
       const obstacle = obstacleOf(view)
-      return obstacle === null ? Effect.succeed(describe(view)) : Effect.fail(
-        new CommandError({
-          message: `${subject} is not done: ${oneLine(obstacle)}`,
-          hint: `\`rollcall streams resume ${name}\` continues`
-        })
-      )
+      return obstacle === null
+        ? Effect.succeed(describe(view))
+        : refuse(`${subject} is not done: ${oneLine(obstacle)}`, `\`rollcall streams resume ${name}\` continues`)
     }
   }
 }
@@ -158,12 +155,12 @@ export const sendAgain = Effect.fnUntraced(
 
 /** Fails if deliveries are dead letters. */
 export const verifySent = (progress: DeliveryProgress | undefined, how: string) =>
-  progress === undefined || progress.dead === 0 ? Effect.void : Effect.fail(
-    new CommandError({
-      message: `${formatPlural(progress.dead, "delivery", "deliveries")} ${how}`,
-      hint: "`rollcall deadletters list` shows why."
-    })
-  )
+  progress === undefined || progress.dead === 0
+    ? Effect.void
+    : refuse(
+      `${formatPlural(progress.dead, "delivery", "deliveries")} ${how}`,
+      "`rollcall deadletters list` shows why."
+    )
 
 // ---- the removal of a record --------------------------------------------------------------------------------------
 

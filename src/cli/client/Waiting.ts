@@ -12,7 +12,7 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import { parseShortDuration } from "../../config/ConfigValue.ts"
 import { switchFlag } from "../terminal/Flags.ts"
-import { CommandError } from "../terminal/Process.ts"
+import { CommandError, refuse } from "../terminal/Process.ts"
 import { formatSeconds } from "../terminal/Tables.ts"
 import { ApiClientError } from "./ApiClient.ts"
 
@@ -37,7 +37,7 @@ export interface WaitInput {
 /** Fails if `--timeout` is given without `--wait`. */
 export const checkWaitFlags = ({ timeout, wait }: WaitInput) =>
   Option.isSome(timeout) && !wait
-    ? Effect.fail(new CommandError({ message: "--timeout has no effect without --wait", hint: "Add --wait." }))
+    ? refuse("--timeout has no effect without --wait", "Add --wait.")
     : Effect.void
 
 /** `--timeout`, and how much time is left once the request is answered. */
@@ -105,8 +105,7 @@ export const waitFor = <V, E extends Error>(
     onSome: ({ left, whole }) =>
       Effect.timeoutOrElse(loop, {
         duration: left,
-        orElse: () =>
-          Effect.fail(new CommandError({ message: `${subject} was not done within ${Duration.format(whole)}`, hint }))
+        orElse: () => refuse(`${subject} was not done within ${Duration.format(whole)}`, hint)
       })
   })
   return Effect.ensuring(limited, show(""))
@@ -127,10 +126,7 @@ export const startAndWait = <A, E, R, B, E2, R2>(
       Effect.timed(start).pipe(
         Effect.timeoutOrElse({
           duration: whole,
-          orElse: () =>
-            Effect.fail(
-              new CommandError({ message: `the process did not answer within ${Duration.format(whole)}`, hint })
-            )
+          orElse: () => refuse(`the process did not answer within ${Duration.format(whole)}`, hint)
         }),
         Effect.flatMap(([taken, answer]) => wait(answer, Option.some({ whole, left: Duration.subtract(whole, taken) })))
       )

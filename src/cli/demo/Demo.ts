@@ -22,7 +22,7 @@ import { Store } from "../../store/Store.ts"
 import { paint, toTerminal } from "../../telemetry/TerminalText.ts"
 import type { ApiClient } from "../client/ApiClient.ts"
 import { lagOf, type PluginWrite } from "../terminal/EventLines.ts"
-import { CommandError, print } from "../terminal/Process.ts"
+import { print, refuse } from "../terminal/Process.ts"
 import { progressLine } from "../terminal/Tables.ts"
 import { findDifferences, findUndecided, Fold, type Records, sizeOf, truthOf } from "./ConsistencyCheck.ts"
 import * as Story from "./Story.ts"
@@ -209,8 +209,8 @@ export const run = Effect.fn("Demo.run")(function*(options: DemoOptions) {
   }
   yield* print(options.json ? JSON.stringify(summary) : summaryText(summary))
   if (summary.check.passed) return
-  return yield* new CommandError({
-    message: "the final check failed: the events do not reproduce the simulated world",
-    hint: `this is a bug in Rollcall; please report it with the summary above and seed ${options.seed}`
-  })
+  return yield* refuse(
+    "the final check failed: the events do not reproduce the simulated world",
+    `this is a bug in Rollcall; please report it with the summary above and seed ${options.seed}`
+  )
 })

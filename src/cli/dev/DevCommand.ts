@@ -26,7 +26,7 @@ import { connect } from "../client/ClientCommand.ts"
 import { prepare } from "../sandbox/SandboxService.ts"
 import { writeLine } from "../terminal/EventLines.ts"
 import { json, seed, switchFlag, textFlag } from "../terminal/Flags.ts"
-import { awaitShutdownSignal, CommandError, print, withTerminalErrors } from "../terminal/Process.ts"
+import { awaitShutdownSignal, CommandError, print, refuse, withTerminalErrors } from "../terminal/Process.ts"
 import { entryOf, tryEvent } from "./GivenEvent.ts"
 import { type Attempt, attemptText, withReport } from "./HandlerReport.ts"
 import { plannedText, readText, requestText, showRequests } from "./RequestReport.ts"
@@ -60,10 +60,7 @@ const loadPlugin = Effect.fnUntraced(function*(file: string) {
       })
   })
   if (isPlugin(module.default)) return module.default
-  return yield* new CommandError({
-    message: `the default export of ${name} is not a plugin`,
-    hint: "Write `export default Plugin.make(…)`."
-  })
+  return yield* refuse(`the default export of ${name} is not a plugin`, "Write `export default Plugin.make(…)`.")
 })
 
 /** Lets every kind of activity happen again and again. */
@@ -87,10 +84,10 @@ const eventOfProcess = Effect.fnUntraced(function*(id: string) {
   const { allEvents } = yield* connect(Option.none())
   const found = yield* Stream.runHead(Stream.filter(allEvents, (event) => "id" in event && event.id === id))
   if (Option.isSome(found)) return JSON.stringify(found.value)
-  return yield* new CommandError({
-    message: `the running process has no event ${id}`,
-    hint: "`rollcall tail --json` and the console show the ids of events."
-  })
+  return yield* refuse(
+    `the running process has no event ${id}`,
+    "`rollcall tail --json` and the console show the ids of events."
+  )
 })
 
 interface Run {
@@ -169,14 +166,14 @@ export const dev = Command.make("dev", {
   Effect.gen(function*() {
     const file = fileOf(plugin)
     if (!existsSync(file)) {
-      return yield* new CommandError({
-        message: `there is no file ${relative(process.cwd(), file)}`,
-        hint: "Pass the name of a folder in plugins, or the path of a file; `rollcall plugins new` creates a plugin."
-      })
+      return yield* refuse(
+        `there is no file ${relative(process.cwd(), file)}`,
+        "Pass the name of a folder in plugins, or the path of a file; `rollcall plugins new` creates a plugin."
+      )
     }
     const stop = Effect.raceFirst(awaitShutdownSignal, startingProcessEnded)
     if (Option.isSome(event) && Option.isSome(like)) {
-      return yield* new CommandError({ message: "--event and --like name two events", hint: "Leave out one of them." })
+      return yield* refuse("--event and --like name two events", "Leave out one of them.")
     }
     let chosen = Option.getOrNull(like)
     if (Option.isSome(event)) {

@@ -19,7 +19,7 @@ import { EventData } from "../../publish/EventSchema.ts"
 import { Source } from "../../source/Source.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
-import { CommandError } from "../terminal/Process.ts"
+import { CommandError, refuse } from "../terminal/Process.ts"
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ id: Schema.String, data: EventData })))
 
@@ -35,10 +35,10 @@ export const entryOf = Effect.fnUntraced(function*(
   const event = Option.getOrNull(decode(text))
   const model = event?.data.model
   if (event === null || model === undefined || !isModel(models, model)) {
-    return yield* new CommandError({
-      message: "the file does not contain an event",
-      hint: "Write it as `rollcall tail --json` prints it: a JSON object with `id` and `data`."
-    })
+    return yield* refuse(
+      "the file does not contain an event",
+      "Write it as `rollcall tail --json` prints it: a JSON object with `id` and `data`."
+    )
   }
   const { data } = event
   // the content of a record is JSON

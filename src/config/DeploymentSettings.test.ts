@@ -4,7 +4,8 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { complete as load, directory, faultsIn, settingsOf } from "../../test/support/config/Checked.ts"
+import { complete as load, faultsIn, settingsOf } from "../../test/support/config/Checked.ts"
+import { temporaryFolder } from "../../test/support/TemporaryFolder.ts"
 import * as Config from "./Config.ts"
 
 const long = "0123456789abcdef0123456789abcdef"
@@ -143,7 +144,7 @@ describe("the settings of the operating API", () => {
 
   it.effect("a token's file has the token and the previous one, and commands send the first (I11)", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "token")
+      const file = join(yield* temporaryFolder, "token")
       const variables = { ...open, ROLLCALL_HTTP_TOKEN_FILE: file }
       writeFileSync(file, `${long}\r\n${other}\n`)
       const { token } = yield* httpOf(variables)

@@ -4,14 +4,15 @@ import * as Result from "effect/Result"
 import { randomBytes } from "node:crypto"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { complete, directory } from "../../test/support/config/Checked.ts"
+import { complete } from "../../test/support/config/Checked.ts"
+import { temporaryFolder } from "../../test/support/TemporaryFolder.ts"
 import * as Config from "./Config.ts"
 
 const newKey = () => randomBytes(32).toString("base64")
 
 /** The configuration with this text in the file of keys. */
 const withKeys = Effect.fnUntraced(function*(text: string) {
-  const file = join(yield* directory, "keys")
+  const file = join(yield* temporaryFolder, "keys")
   writeFileSync(file, text)
   return Config.check(yield* complete({ ROLLCALL_ENCRYPTION_KEY_FILE: file }))
 }, Effect.scoped)

@@ -2,7 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { directory, loaded } from "../../test/support/config/Checked.ts"
+import { loaded } from "../../test/support/config/Checked.ts"
+import { temporaryFolder } from "../../test/support/TemporaryFolder.ts"
 import type { SecretValue } from "./RawConfig.ts"
 
 const apiKey = (variables: Record<string, string>) =>
@@ -14,7 +15,7 @@ const found = (secret: SecretValue | string | undefined): SecretValue =>
 describe("a secret", () => {
   it.effect("is the value of the variable, or of the file that its _FILE names, without the line break", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "key")
+      const file = join(yield* temporaryFolder, "key")
       writeFileSync(file, "from-file\n")
       const plain = found(yield* apiKey({ ROLLCALL_API_KEY: "plain" }))
       assert.strictEqual(Redacted.value(yield* plain.current), "plain")
@@ -24,7 +25,7 @@ describe("a secret", () => {
 
   it.effect("is the current content of its file, or the previous one while the file is being replaced", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "key")
+      const file = join(yield* temporaryFolder, "key")
       writeFileSync(file, "one")
       const { current } = found(yield* apiKey({ ROLLCALL_API_KEY_FILE: file }))
       const now = Effect.map(current, Redacted.value)
@@ -41,7 +42,7 @@ describe("a secret", () => {
 
   it.effect("that is set twice, not set, or in an unreadable file has a reason as text", () =>
     Effect.gen(function*() {
-      const missing = join(yield* directory, "nothing")
+      const missing = join(yield* temporaryFolder, "nothing")
       assert.isUndefined(yield* apiKey({ ROLLCALL_API_KEY: "" }))
       assert.strictEqual(
         yield* apiKey({ ROLLCALL_API_KEY: "s3cret", ROLLCALL_API_KEY_FILE: missing }),

@@ -3,7 +3,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { directory, settingsOf } from "../../test/support/config/Checked.ts"
+import { settingsOf } from "../../test/support/config/Checked.ts"
+import { temporaryFolder } from "../../test/support/TemporaryFolder.ts"
 
 const telemetryOf = (variables: Record<string, string>) =>
   Effect.map(settingsOf(variables), ({ telemetry }) => telemetry)
@@ -162,7 +163,7 @@ describe("the export over OTLP", () => {
 
   it.effect("reads the headers from a file again for each export, and says why it cannot use them", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "headers")
+      const file = join(yield* temporaryFolder, "headers")
       writeFileSync(file, "authorization=Bearer%20one\n")
       const settings = yield* telemetryOf({ ...endpoint, OTEL_EXPORTER_OTLP_HEADERS_FILE: file })
       const headers = settings!.traces!.headers

@@ -4,9 +4,9 @@ import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { temporaryFolder } from "../../test/support/TemporaryFolder.ts"
 import { checkPlugins } from "../config/Config.ts"
 import type { Integration } from "../config/IntegrationSettings.ts"
 import * as Plugin from "./Plugin.ts"
@@ -170,17 +170,13 @@ describe("a plugin's configuration", () => {
     }).pipe(given({ TOKEN_FILE: "/missing" })))
 
   describe("that names a file", () => {
-    const directory = Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-plugin-"))),
-      (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-    )
     const { TOKEN: _, ...others } = environment
     const tokenIn = (variables: Record<string, string>, used = plugin) =>
       configurationOf(used, "lever:acme").pipe(Effect.map(({ token }) => Redacted.value(token)), given(variables))
 
     it.effect("with <NAME>_FILE takes the value from it, without white space around it", () =>
       Effect.gen(function*() {
-        const file = join(yield* directory, "token")
+        const file = join(yield* temporaryFolder, "token")
         writeFileSync(file, " from-file\n")
         assert.strictEqual(yield* tokenIn({ ...others, TOKEN_FILE: file }), "from-file")
         assert.strictEqual(yield* tokenIn({ ...others, TOKEN: "", TOKEN_FILE: file }), "from-file")
@@ -197,7 +193,7 @@ describe("a plugin's configuration", () => {
 
     it.effect("is incomplete if both are set, or the file is missing or empty, and the message does not quote either (I11)", () =>
       Effect.gen(function*() {
-        const file = join(yield* directory, "token")
+        const file = join(yield* temporaryFolder, "token")
         const why = (variables: Record<string, string>) =>
           Effect.map(Effect.flip(tokenIn({ ...others, ...variables })), ({ message }) => message)
         assert.include(

@@ -11,14 +11,14 @@ import * as References from "effect/References"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { copyFileSync } from "node:fs"
 import { join } from "node:path"
 import { owning } from "../../test/support/capture/Rig.ts"
 import * as Scripted from "../../test/support/capture/ScriptedApi.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
 import { start, whileTimePasses } from "../../test/support/publish/Relaying.ts"
 import { runs } from "../../test/support/Runs.ts"
+import { temporaryFolder } from "../../test/support/TemporaryFolder.ts"
 import { poll } from "../capture/read/Poll.ts"
 import { sweep } from "../capture/read/Sweep.ts"
 import * as StoreAdoption from "../capture/rewrite/StoreAdoption.ts"
@@ -60,10 +60,7 @@ interface ProgressReport extends StreamProgress {
 
 /** The API, the store's directory and the broker. */
 const makeScene = Effect.gen(function*() {
-  const directory = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-adoption-"))),
-    (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
-  )
+  const directory = yield* temporaryFolder
   const api = Scripted.make()
   const broker = new MemorySink.MemoryBroker()
   const reports: Array<ProgressReport> = []

@@ -2,9 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { randomBytes } from "node:crypto"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { writeFileSync } from "node:fs"
 import { parseKey } from "../../src/domain/EncryptionKey.ts"
 import type { Deliveries } from "../../src/store/Deliveries.ts"
 import { EncryptionKeys } from "../../src/store/sql/ContentCipher.ts"
@@ -13,6 +11,7 @@ import type { Store, StoreError } from "../../src/store/Store.ts"
 import { optionsOf } from "../integration/postgres/Opened.ts"
 import type * as Server from "../integration/postgres/Server.ts"
 import { migrated } from "../support/store/MemoryStore.ts"
+import { storeFile } from "../support/TemporaryFolder.ts"
 import { callSuite } from "./CallQueue.ts"
 import { deliverySuite } from "./Deliveries.ts"
 import { deliveryActSuite } from "./DeliveryActs.ts"
@@ -95,10 +94,7 @@ export const placeSuites = (
 }
 
 /** The options of a database file in a directory of its own, which is deleted afterwards. */
-export const file = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-store-"))),
-  (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
-).pipe(Effect.map((directory) => ({ file: join(directory, "rollcall.db") })))
+export const file = Effect.map(storeFile, (file) => ({ file }))
 
 /** The options of a database file with an empty store. It is a copy, so all of them are the same store. */
 export const emptyFile = Effect.tap(file, ({ file }) => Effect.sync(() => writeFileSync(file, migrated())))

@@ -7,14 +7,12 @@ import { assert, describe, it, vi } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
-import { mkdtempSync, rmSync } from "node:fs"
 import { connect, createServer } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { Worker } from "node:worker_threads"
 import * as Sqlite from "../../src/store/sqlite/Sqlite.ts"
 import { created, stateOf, tags } from "../conformance/StoreSamples.ts"
 import { type Rig, scenario } from "../support/capture/Rig.ts"
+import { storeFile } from "../support/TemporaryFolder.ts"
 import { onServer, open } from "./postgres/Opened.ts"
 import * as Server from "./postgres/Server.ts"
 import { say } from "./postgres/Server.ts"
@@ -87,10 +85,6 @@ const counting = (database: string) =>
 describe("a poll of one page", () => {
   it.effect("waits for the thread of SQLite no more often than this", () =>
     Effect.gen(function*() {
-      const folder = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-trips-"))),
-        (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-      )
       const sent = yield* Effect.acquireRelease(
         Effect.sync(() => vi.spyOn(Worker.prototype, "postMessage")),
         (spy) => Effect.sync(() => spy.mockRestore())
@@ -100,7 +94,7 @@ describe("a poll of one page", () => {
         sent.mockClear()
         return count
       }
-      const database = Sqlite.client({ file: join(folder, "rollcall.db"), ownThread: true })
+      const database = Sqlite.client({ file: yield* storeFile, ownThread: true })
       assert.deepStrictEqual(yield* scenario(pages(taken), { database }), { new: 7, changed: 7, unchanged: 6 })
     }))
 })

@@ -6,14 +6,13 @@ import * as References from "effect/References"
 import { SqlClient } from "effect/sql/SqlClient"
 import { TestClock } from "effect/testing"
 import { randomBytes } from "node:crypto"
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { existsSync, readFileSync } from "node:fs"
 import { capturing } from "../../../test/support/capture/Capturing.ts"
 import { endingAfter } from "../../../test/support/capture/EndingProcess.ts"
 import { type Body, owning, run, start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { named } from "../../../test/support/capture/Waves.ts"
+import { storeFile } from "../../../test/support/TemporaryFolder.ts"
 import { type EncryptionKey, parseKey } from "../../domain/EncryptionKey.ts"
 import { defaultProcessing } from "../../domain/Processing.ts"
 import { EncryptionKeys } from "../../store/sql/ContentCipher.ts"
@@ -34,11 +33,7 @@ const rewrite = Effect.fnUntraced(function*(transactions: number) {
 })
 
 const makeWorld = Effect.gen(function*() {
-  const directory = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-encryption-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-  )
-  const file = join(directory, "rollcall.db")
+  const file = yield* storeFile
   yield* TestClock.setTime(start)
   const api = Scripted.make()
   const put = (version: string) => {

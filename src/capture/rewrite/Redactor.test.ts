@@ -4,9 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as References from "effect/References"
 import { TestClock } from "effect/testing"
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { existsSync, readFileSync } from "node:fs"
 import { capturing } from "../../../test/support/capture/Capturing.ts"
 import { endingAfter } from "../../../test/support/capture/EndingProcess.ts"
 import { by, dump, fill, find, hiding, plain, redact } from "../../../test/support/capture/Redactions.ts"
@@ -15,6 +13,7 @@ import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { named } from "../../../test/support/capture/Waves.ts"
 import { indented } from "../../../test/support/source/Spelling.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
+import { storeFile } from "../../../test/support/TemporaryFolder.ts"
 import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { Store } from "../../store/Store.ts"
 import { Capture } from "../schedule/Capture.ts"
@@ -117,11 +116,7 @@ describe("content that was stored before a rule was added", () => {
 
   it.effect("leaves the bytes of the database file and its -wal file (I11)", () =>
     Effect.gen(function*() {
-      const directory = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-redaction-"))),
-        (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-      )
-      const file = join(directory, "rollcall.db")
+      const file = yield* storeFile
       const holds = () =>
         ["", "-wal"].some((suffix) => existsSync(file + suffix) && readFileSync(file + suffix).includes("secret"))
       const readOnce = (options: Parameters<typeof capturing>[1]) =>

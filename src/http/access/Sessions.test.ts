@@ -6,10 +6,8 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { TestClock } from "effect/testing"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
+import { storeFile } from "../../../test/support/TemporaryFolder.ts"
 import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { misconfigured, Store } from "../../store/Store.ts"
 import { StoredSessions } from "../../store/StoredSessions.ts"
@@ -197,10 +195,7 @@ const startProcess = Effect.fnUntraced(function*(store: Layer.Layer<StoredSessio
   return { use, context, sessions: Context.get(context, Sessions) }
 })
 
-const file = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-sessions-"))),
-  (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
-).pipe(Effect.map((directory) => Sqlite.layer({ file: join(directory, "rollcall.db") })))
+const file = Effect.map(storeFile, (file) => Sqlite.layer({ file }))
 
 describe("a session of several processes", () => {
   it.effect("holds in each of them, and ends in each of them within a second", () =>

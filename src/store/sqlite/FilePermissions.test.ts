@@ -6,25 +6,18 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readlinkSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync
 } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { stateOf, tags } from "../../../test/conformance/StoreSamples.ts"
+import { storeFile, temporaryFolder } from "../../../test/support/TemporaryFolder.ts"
 import { Store } from "../Store.ts"
 import { findExposed } from "./FilePermissions.ts"
 import * as Sqlite from "./Sqlite.ts"
-
-const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-mode-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-)
 
 const withUmask = (mask: number) =>
   Effect.acquireRelease(Effect.sync(() => process.umask(mask)), (before) => Effect.sync(() => process.umask(before)))
@@ -44,7 +37,7 @@ describe("a new database file", () => {
       const how = `umask ${mask.toString(8).padStart(3, "0")}${ownThread ? ", opened in its own thread" : ""}`
       it.effect(`can be read and written by its owner only, and so can its -wal and -shm, with ${how}`, () =>
         Effect.gen(function*() {
-          const file = join(yield* directory, "rollcall.db")
+          const file = yield* storeFile
           const modes = yield* Effect.scoped(Effect.andThen(withUmask(mask), modesOf({ file, ownThread })))
           assert.deepStrictEqual(modes, ["600", "600", "600"])
         }))
@@ -53,7 +46,7 @@ describe("a new database file", () => {
 
   it.effect("that exists keeps its permissions", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "rollcall.db")
+      const file = yield* storeFile
       writeFileSync(file, "")
       chmodSync(file, 0o640)
       assert.deepStrictEqual(yield* modesOf({ file }), ["640", "640", "640"])
@@ -68,7 +61,7 @@ describe("a new database file", () => {
   for (const ownThread of [false, true]) {
     it.effect(`is not created through a link to nothing${ownThread ? ", opened in its own thread" : ""}`, () =>
       Effect.gen(function*() {
-        const path = yield* directory
+        const path = yield* temporaryFolder
         const [file, target] = [join(path, "rollcall.db"), join(path, "target")]
         symlinkSync(target, file)
         const { reason } = yield* Effect.flip(
@@ -83,7 +76,7 @@ describe("a new database file", () => {
 
   it.effect("is found through a link to an existing file", () =>
     Effect.gen(function*() {
-      const path = yield* directory
+      const path = yield* temporaryFolder
       const [file, target] = [join(path, "rollcall.db"), join(path, "target")]
       yield* modesOf({ file: target })
       symlinkSync(target, file)
@@ -99,7 +92,7 @@ describe("the permissions of a database file", () => {
 
   it.effect("are reported if other users can read or change it, or its -wal and -shm", () =>
     Effect.gen(function*() {
-      const path = yield* directory
+      const path = yield* temporaryFolder
       const file = join(path, "rollcall.db")
       for (const suffix of ["", "-wal", "-shm"]) writeFileSync(`${file}${suffix}`, "", { mode: 0o600 })
       assert.deepStrictEqual(exposed(file, path), [])
@@ -118,7 +111,7 @@ describe("the permissions of a database file", () => {
 
   it.effect("include those of every directory around it, and of the one behind a link, whether it exists or not", () =>
     Effect.gen(function*() {
-      const path = yield* directory
+      const path = yield* temporaryFolder
       const [outer, inner] = [join(path, "outer"), join(path, "outer", "inner")]
       mkdirSync(inner, { recursive: true })
       for (const folder of [outer, inner]) chmodSync(folder, 0o755)

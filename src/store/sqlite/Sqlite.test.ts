@@ -7,12 +7,12 @@ import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import * as SqlClient from "effect/sql/SqlClient"
 import { TestClock } from "effect/testing"
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { chmodSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { changeOf, headOf, pendingOf, stateOf, tags } from "../../../test/conformance/StoreSamples.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
+import { storeFile, temporaryFolder } from "../../../test/support/TemporaryFolder.ts"
 import { newestKnown } from "../sql/Migrations.ts"
 import * as Ports from "../sql/Ports.ts"
 import { Store } from "../Store.ts"
@@ -21,18 +21,13 @@ import * as Sqlite from "./Sqlite.ts"
 import * as SqliteDriver from "./SqliteDriver.ts"
 import { inspect } from "./SqliteInspection.ts"
 
-const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-sqlite-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-)
-
 const opening = (file: string) => Effect.scoped(Layer.build(Sqlite.layer({ file })))
 const refusal = (file: string) => Effect.map(Effect.flip(opening(file)), (error: StoreError) => error.reason)
 
 describe("a SQLite file", () => {
   it.effect("is accepted if another process sets it up between two statements of this process", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "rollcall.db")
+      const file = yield* storeFile
       const driver = SqliteDriver.open(file)
       let isFirst = true
       const interrupted = (statements: ReadonlyArray<SqliteDriver.Statement>) =>
@@ -70,7 +65,7 @@ describe("a copy of a migrated store in memory", () => {
 
 it.effect("a store to which a newer version only added something is opened and inspected", () =>
   Effect.gen(function*() {
-    const file = join(yield* directory, "rollcall.db")
+    const file = yield* storeFile
     yield* opening(file)
     const newer = new DatabaseSync(file)
     newer.exec(`INSERT INTO migrations (migration_id, name) VALUES (9999, 'from the future');
@@ -83,7 +78,7 @@ it.effect("a store to which a newer version only added something is opened and i
 describe("a SQLite store rejects", () => {
   it.effect("a directory that does not exist, and names it", () =>
     Effect.gen(function*() {
-      const missing = join(yield* directory, "missing")
+      const missing = join(yield* temporaryFolder, "missing")
       const reason = yield* refusal(join(missing, "rollcall.db"))
       assert.strictEqual(reason._tag, "Misconfigured")
       assert.include(reason.hint, `the directory ${missing} does not exist`)
@@ -91,14 +86,14 @@ describe("a SQLite store rejects", () => {
 
   it.effect("a directory instead of a file", () =>
     Effect.gen(function*() {
-      const reason = yield* refusal(yield* directory)
+      const reason = yield* refusal(yield* temporaryFolder)
       assert.strictEqual(reason._tag, "Misconfigured")
       assert.include(reason.hint, "cannot be opened")
     }))
 
   it.effect("a file that is not a database, and does not change it", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "notes.txt")
+      const file = join(yield* temporaryFolder, "notes.txt")
       const notes = "these are notes\n".repeat(100)
       writeFileSync(file, notes)
       const reason = yield* refusal(file)
@@ -114,7 +109,7 @@ describe("a SQLite store rejects", () => {
     "the database of another program, recognized by $sign, and does not change it",
     ({ made }) =>
       Effect.gen(function*() {
-        const file = join(yield* directory, "other.db")
+        const file = join(yield* temporaryFolder, "other.db")
         const other = new DatabaseSync(file)
         other.exec(made)
         other.close()
@@ -128,7 +123,7 @@ describe("a SQLite store rejects", () => {
 
   it.effect("a file that this user may not write", () =>
     Effect.gen(function*() {
-      const path = yield* directory
+      const path = yield* temporaryFolder
       const file = join(path, "rollcall.db")
       yield* opening(file)
       const reason = yield* asOtherUser(path, refusal(file))
@@ -138,7 +133,7 @@ describe("a SQLite store rejects", () => {
 
   it.effect("a store that a newer version changed so that this one cannot use it", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "rollcall.db")
+      const file = yield* storeFile
       yield* opening(file)
       const newer = new DatabaseSync(file)
       newer.exec(`INSERT INTO migrations (migration_id, name) VALUES (9999, 'from the future');
@@ -171,7 +166,7 @@ const asOtherUser = <A, E, R>(path: string, effect: Effect.Effect<A, E, R>) => {
 describe("a SQLite store", () => {
   it.effect("names the stream whose stored state is unreadable, without its content", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "rollcall.db")
+      const file = yield* storeFile
       yield* Effect.scoped(
         Effect.gen(function*() {
           yield* (yield* Store).ensureStreams([stateOf(tags)])
@@ -192,7 +187,7 @@ describe("a SQLite store", () => {
 
   it.effect("fails a transaction on a full disk as unavailable, loses no data, and continues once there is space (X10)", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "rollcall.db")
+      const file = yield* storeFile
       yield* Effect.gen(function*() {
         const store = yield* Store
         const sql = yield* SqlClient.SqlClient
@@ -237,7 +232,7 @@ describe("a SQLite store", () => {
 
   it.effect("reports a damaged file with the remedy, and does not quote its content (X10, I11)", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "rollcall.db")
+      const file = yield* storeFile
       const filled = Effect.gen(function*() {
         const store = yield* Store
         yield* store.ensureStreams([stateOf(tags)])
@@ -271,7 +266,7 @@ describe("a SQLite store", () => {
       lines.push(String(message))
     })
     return Effect.gen(function*() {
-      const file = join(yield* directory, "rollcall.db")
+      const file = yield* storeFile
       yield* opening(file)
       const other = new DatabaseSync(file)
       other.exec("BEGIN IMMEDIATE")
@@ -294,7 +289,9 @@ describe("a SQLite store", () => {
       const sql = yield* SqlClient.SqlClient
       assert.deepStrictEqual(yield* sql`PRAGMA journal_mode`, [{ journal_mode: "wal" }])
       assert.deepStrictEqual(yield* sql`PRAGMA synchronous`, [{ synchronous: 2 }])
-    }).pipe(Effect.provide(Layer.unwrap(Effect.map(directory, (path) => Sqlite.client({ file: join(path, "a.db") }))))))
+    }).pipe(
+      Effect.provide(Layer.unwrap(Effect.map(temporaryFolder, (path) => Sqlite.client({ file: join(path, "a.db") }))))
+    ))
 
   it.effect("runs more distinct statements than it keeps prepared", () =>
     Effect.gen(function*() {

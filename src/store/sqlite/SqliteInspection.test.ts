@@ -2,18 +2,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { copyFileSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
+import { storeFile, temporaryFolder } from "../../../test/support/TemporaryFolder.ts"
 import { Store } from "../Store.ts"
 import * as Sqlite from "./Sqlite.ts"
 import { inspect } from "./SqliteInspection.ts"
 
-const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-test-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-)
 const opened = (file: string) =>
   Effect.map(Layer.build(Sqlite.layer({ file })), (context) => Context.get(context, Store))
 const contents = (path: string) => readdirSync(path).sort().map((name) => [name, readFileSync(join(path, name), "hex")])
@@ -22,14 +18,14 @@ const reasonOf = (file: string) => Effect.map(Effect.flip(inspect(file)), ({ rea
 describe("the inspection of a SQLite store", () => {
   it.effect("does not create a store that does not exist", () =>
     Effect.gen(function*() {
-      const path = yield* directory
+      const path = yield* temporaryFolder
       assert.deepInclude(yield* inspect(join(path, "rollcall.db")), { exists: false, locked: false })
       assert.deepStrictEqual(readdirSync(path), [])
     }))
 
   it.effect("changes no byte of a store that no process has open", () =>
     Effect.gen(function*() {
-      const path = yield* directory
+      const path = yield* temporaryFolder
       const file = join(path, "rollcall.db")
       yield* Effect.scoped(opened(file))
       const before = contents(path)
@@ -39,7 +35,7 @@ describe("the inspection of a SQLite store", () => {
 
   it.effect("finds the configured handlers whose circuit is open", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "rollcall.db")
+      const file = yield* storeFile
       yield* Effect.scoped(opened(file))
       const database = new DatabaseSync(file)
       database.exec(`INSERT INTO handlers (key, plugin, handler, position, active, skips_dead, scheduled)
@@ -51,7 +47,7 @@ describe("the inspection of a SQLite store", () => {
 
   it.effect("leaves the files of a killed process unchanged", () =>
     Effect.gen(function*() {
-      const path = yield* directory
+      const path = yield* temporaryFolder
       const file = join(path, "killed.db")
       const store = yield* opened(join(path, "rollcall.db"))
       yield* store.takeOwnership("capture")
@@ -63,7 +59,7 @@ describe("the inspection of a SQLite store", () => {
 
   it.effect("follows a symbolic link to the files of a killed process: their last commits are in the -wal file beside the target", () =>
     Effect.gen(function*() {
-      const [path, links] = [yield* directory, yield* directory]
+      const [path, links] = [yield* temporaryFolder, yield* temporaryFolder]
       yield* opened(join(path, "rollcall.db"))
       for (const end of ["", "-wal"]) copyFileSync(join(path, `rollcall.db${end}`), join(path, `killed.db${end}`))
       symlinkSync(join(path, "killed.db"), join(links, "link.db"))
@@ -73,7 +69,7 @@ describe("the inspection of a SQLite store", () => {
 
   it.effect("reports that another program locks the store to which a symbolic link leads", () =>
     Effect.gen(function*() {
-      const [path, links] = [yield* directory, yield* directory]
+      const [path, links] = [yield* temporaryFolder, yield* temporaryFolder]
       const [file, link] = [join(path, "rollcall.db"), join(links, "link.db")]
       yield* opened(file)
       symlinkSync(file, link)
@@ -85,7 +81,7 @@ describe("the inspection of a SQLite store", () => {
 
   it.effect("leaves ownership with the process that uses the store (I10)", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "rollcall.db")
+      const file = yield* storeFile
       const store = yield* opened(file)
       const owner = yield* store.takeOwnership("relay")
       assert.deepInclude(yield* inspect(file), { exists: true, locked: false })
@@ -95,7 +91,7 @@ describe("the inspection of a SQLite store", () => {
 
   it.effect("reports that another program locks the store", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "rollcall.db")
+      const file = yield* storeFile
       yield* opened(file)
       const shell = new DatabaseSync(file)
       shell.exec("BEGIN IMMEDIATE")
@@ -105,7 +101,7 @@ describe("the inspection of a SQLite store", () => {
 
   it.effect("fails as opening the store does if the file is not a store", () =>
     Effect.gen(function*() {
-      const path = yield* directory
+      const path = yield* temporaryFolder
       const notes = join(path, "notes.txt")
       writeFileSync(notes, "these are notes\n".repeat(100))
       const foreign = join(path, "foreign.db")

@@ -3,21 +3,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { reasonOf } from "../../../test/conformance/StoreSamples.ts"
+import { storeFile } from "../../../test/support/TemporaryFolder.ts"
 import { ManyRows } from "../sql/RowValues.ts"
 import { faultOf } from "../StoreFault.ts"
 import * as Sqlite from "./Sqlite.ts"
 
-const file = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-thread-"))),
-  (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
-).pipe(Effect.map((directory) => join(directory, "rollcall.db")))
-
 const opened = Effect.fnUntraced(function*(ownThread: boolean) {
-  const { connection, isTransaction } = yield* Sqlite.session({ file: yield* file, ownThread })
+  const { connection, isTransaction } = yield* Sqlite.session({ file: yield* storeFile, ownThread })
   const run = (sql: string, ...params: ReadonlyArray<unknown>) => connection.execute(sql, params, undefined)
   yield* run("CREATE TABLE numbers (n INTEGER UNIQUE, bytes BLOB)")
   return { run, isTransaction }

@@ -9,7 +9,6 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -18,7 +17,6 @@ import {
   symlinkSync,
   writeFileSync
 } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Worker } from "node:worker_threads"
@@ -33,17 +31,12 @@ import {
   stateOf,
   tags
 } from "../../../test/conformance/StoreSamples.ts"
+import { storeFile, temporaryFolder } from "../../../test/support/TemporaryFolder.ts"
 import * as Retention from "../../publish/Retention.ts"
 import type { RecordWrite } from "../Records.ts"
 import { Store } from "../Store.ts"
 import * as Sqlite from "./Sqlite.ts"
 import * as StoreFile from "./StoreFile.ts"
-
-const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-file-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-)
-const path = Effect.map(directory, (directory) => join(directory, "rollcall.db"))
 
 const hold = (store: string, takeOver = false) => Layer.build(StoreFile.lockLayer(store, takeOver))
 const refusal = (store: string) => Effect.map(Effect.flip(Effect.scoped(hold(store))), ({ _tag }) => _tag)
@@ -51,7 +44,7 @@ const refusal = (store: string) => Effect.map(Effect.flip(Effect.scoped(hold(sto
 describe("the lock of a SQLite store", () => {
   it.effect("is held by one at a time, whichever path leads to the store, and is free afterwards (X9)", () =>
     Effect.gen(function*() {
-      const path = yield* directory
+      const path = yield* temporaryFolder
       const store = join(path, "rollcall.db")
       mkdirSync(join(path, "inner"))
       symlinkSync(path, join(path, "inner", "folder"))
@@ -82,7 +75,7 @@ describe("the lock of a SQLite store", () => {
 
   it.effect("is taken although another process, which tries to take it at the same moment, hinders it briefly (X9)", () =>
     Effect.gen(function*() {
-      const store = join(yield* directory, "rollcall.db")
+      const store = yield* storeFile
       yield* Effect.scoped(hold(store))
       const worker = new Worker(
         `const { DatabaseSync } = require("node:sqlite")
@@ -100,7 +93,7 @@ describe("the lock of a SQLite store", () => {
 
   it.effect("is taken as soon as it is free by a process that takes the store over (X9)", () =>
     Effect.gen(function*() {
-      const store = join(yield* directory, "rollcall.db")
+      const store = yield* storeFile
       yield* Effect.scoped(Effect.gen(function*() {
         yield* Effect.scoped(Effect.gen(function*() {
           yield* hold(store)
@@ -116,7 +109,7 @@ describe("the lock of a SQLite store", () => {
 
   it.effect("does not exist for a database in memory, behind a link to nothing, or without a folder", () =>
     Effect.gen(function*() {
-      const path = yield* directory
+      const path = yield* temporaryFolder
       symlinkSync(join(path, "nothing"), join(path, "link.db"))
       for (const store of [":memory:", join(path, "link.db"), join(path, "none", "rollcall.db")]) {
         yield* hold(store)
@@ -156,7 +149,7 @@ describe("the file of a SQLite store that is open", () => {
   for (const [change, apply] of cases) {
     it.effect(`is no longer written once it is ${change}, and the error says so (X22)`, () =>
       Effect.gen(function*() {
-        const file = yield* path
+        const file = yield* storeFile
         const { store, write } = yield* opened(file)
         yield* write
         apply(file)
@@ -169,7 +162,7 @@ describe("the file of a SQLite store that is open", () => {
   }
   it.effect("that cannot be checked for a while is used again afterwards, and the error names the cause (X22)", () =>
     Effect.gen(function*() {
-      const file = yield* path
+      const file = yield* storeFile
       const { store, write } = yield* opened(file)
       renameSync(file, `${file}.away`)
       symlinkSync(file, file)
@@ -186,7 +179,7 @@ describe("the file of a SQLite store that is open", () => {
 describe("a byte of a SQLite file", () => {
   it.effect("that flips in the content of any version is detected before a reader receives it (X23)", () =>
     Effect.gen(function*() {
-      const file = yield* path
+      const file = yield* storeFile
       yield* Effect.scoped(Effect.gen(function*() {
         const { write } = yield* opened(file)
         for (let version = 1; version <= 6; version++) yield* write
@@ -249,7 +242,7 @@ const filled = Effect.gen(function*() {
 describe("the files of a SQLite store", () => {
   it.effect("contain no e-mail address of an integration once it is erased and the space is reclaimed", () =>
     Effect.gen(function*() {
-      const file = yield* path
+      const file = yield* storeFile
       yield* Effect.gen(function*() {
         const { owner, store } = yield* filled
         assert.isAbove(addressesIn(file), 0)
@@ -261,7 +254,7 @@ describe("the files of a SQLite store", () => {
 
   it.effect("contain no earlier version of a record once the retention is over", () =>
     Effect.gen(function*() {
-      const file = yield* path
+      const file = yield* storeFile
       yield* Effect.gen(function*() {
         yield* filled
         yield* Layer.build(Retention.layer({ retention: Duration.days(7), readers: [] }))
@@ -273,7 +266,7 @@ describe("the files of a SQLite store", () => {
 
   it.effect("are not reclaimed while another process reads them, and are once it has ended its read", () =>
     Effect.gen(function*() {
-      const file = yield* path
+      const file = yield* storeFile
       yield* Effect.gen(function*() {
         const { owner, store } = yield* filled
         const reader = new DatabaseSync(file)

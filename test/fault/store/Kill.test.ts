@@ -3,13 +3,11 @@ import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { headsOf, tags } from "../../conformance/StoreSamples.ts"
+import { storeFile } from "../../support/TemporaryFolder.ts"
 
 const rounds = 5
 const writer = fileURLToPath(new URL("./Writer.ts", import.meta.url))
@@ -61,11 +59,7 @@ const inspect = Effect.gen(function*() {
 describe("the SQLite store of a killed process", () => {
   it.live(`has every commit, and no partial one, after SIGKILL at ${rounds} random moments (X1, X2)`, () =>
     Effect.gen(function*() {
-      const directory = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-kill-"))),
-        (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-      )
-      const file = join(directory, "rollcall.db")
+      const file = yield* storeFile
       for (let round = 0; round < rounds; round++) {
         const returned = yield* writeUntilKilled(
           file,

@@ -4,12 +4,12 @@
 import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import { freePort } from "../../support/services/FreePort.ts"
+import { temporaryFolder } from "../../support/TemporaryFolder.ts"
 import { Program } from "../cli/Program.ts"
 import * as Prometheus from "./Prometheus.ts"
 
@@ -51,11 +51,6 @@ export default defineConfig({
 /** How long a process may take until all of its streams are live. */
 const startMillis = 60_000
 
-const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-alerts-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-)
-
 export interface Process {
   readonly url: string
   readonly folder: string
@@ -84,7 +79,7 @@ export interface Options {
 /** A process that is not started yet. */
 export const make = (options: Options = {}): Effect.Effect<Process, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const path = yield* folder
+    const path = yield* temporaryFolder
     const { plugins = "", read = { integration, models } } = options
     const sandbox = options.sandbox ??
       (yield* Effect.orDie(Sandbox.serve({ seed: 7, speed: 0, records: 10, integrations: 1 })))

@@ -12,10 +12,10 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { freePort } from "../../support/services/FreePort.ts"
+import { temporaryFolder } from "../../support/TemporaryFolder.ts"
 
 const rulesFile = new URL("../../../deploy/prometheus/rules.yml", import.meta.url)
 
@@ -70,10 +70,7 @@ const configuration = (targets: ReadonlyArray<string>): string =>
 /** `targets`: URLs of processes. */
 export const start = (targets: ReadonlyArray<string>): Effect.Effect<Prometheus, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const folder = yield* Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-prometheus-"))),
-      (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-    )
+    const folder = yield* temporaryFolder
     writeFileSync(join(folder, "rules.yml"), quickRules())
     // JSON is YAML
     writeFileSync(join(folder, "prometheus.yml"), configuration(targets))

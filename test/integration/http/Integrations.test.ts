@@ -2,14 +2,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Capture } from "../../../src/capture/schedule/Capture.ts"
 import * as Server from "../../../src/http/Server.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Scripted from "../../support/capture/ScriptedApi.ts"
+import { temporaryFolder } from "../../support/TemporaryFolder.ts"
 import { ask, type Options, post, served, server, stream, using, write } from "./Running.ts"
 
 const list = Effect.map(ask("/v1/integrations"), ({ body }) => body.items)
@@ -171,10 +171,7 @@ describe("POST /v1/integrations/{id}/remove", () => {
         readFileSync(join(directory, name), "latin1").match(/person\.\d+@/g) ?? []
       ).length
     return Effect.gen(function*() {
-      const directory = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-erase-"))),
-        (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-      )
+      const directory = yield* temporaryFolder
       const test = Effect.gen(function*() {
         yield* post("/v1/integrations", { id: acme, models: ["ats.tag"] })
         yield* Effect.repeat(list, { until: ([one]) => one.records_live === 72, schedule: soon })

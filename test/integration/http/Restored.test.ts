@@ -2,21 +2,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { copyFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Server from "../../../src/http/Server.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as MemoryStore from "../../support/store/MemoryStore.ts"
+import { temporaryFolder } from "../../support/TemporaryFolder.ts"
 import * as Running from "./Running.ts"
 
 const { ask, stream, write } = Running
-
-const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-restored-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-)
 
 /** Runs `body` with the API over the store in `file`. */
 const over = <A, E>(
@@ -26,7 +21,7 @@ const over = <A, E>(
 
 /** Positions of readers in a log of a, b, c, d; and a copy of the store, made after b, that continued with `later`. */
 const restored = Effect.fnUntraced(function*(later: ReadonlyArray<string>) {
-  const path = yield* folder
+  const path = yield* temporaryFolder
   const [first, copy] = [join(path, "first.db"), join(path, "copy.db")]
   const begun = Effect.andThen(stream(), Effect.forEach(["a", "b"], (id) => write(id, `{"id":"${id}"}`)))
   yield* over(first, begun)

@@ -6,24 +6,19 @@ import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import { TestClock } from "effect/testing"
 import { once } from "node:events"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { writeFileSync } from "node:fs"
 import { type IncomingMessage, request } from "node:http"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Config from "../../../src/config/Config.ts"
 import { loadEnvironment } from "../../../src/config/RawConfig.ts"
 import * as Server from "../../../src/http/Server.ts"
+import { temporaryFolder } from "../../support/TemporaryFolder.ts"
 import * as Running from "./Running.ts"
 
 const { send } = Running
 const localhost = { host: "localhost:8477" }
 const form = { ...localhost, "content-type": "application/x-www-form-urlencoded" }
 const bearer = (token: string) => ({ ...localhost, authorization: `Bearer ${token}` })
-
-const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-test-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-)
 
 const settingsOf = (variables: Record<string, string>) =>
   Effect.map(
@@ -54,7 +49,7 @@ const follow = Effect.fnUntraced(function*(headers: Record<string, string>) {
 describe("the token in ROLLCALL_HTTP_TOKEN_FILE", () => {
   it.effect("is replaced without a restart: the old token, its sessions and its streams end", () =>
     Effect.gen(function*() {
-      const file = join(yield* directory, "token")
+      const file = join(yield* temporaryFolder, "token")
       writeFileSync(file, "old-token\n")
       const { token } = yield* settingsOf({ ROLLCALL_HTTP_TOKEN_FILE: file })
       const messages = yield* Queue.unbounded<string>()

@@ -4,9 +4,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import kafkajs from "kafkajs"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import * as StoreAdoption from "../../../src/capture/rewrite/StoreAdoption.ts"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { topicOf } from "../../../src/publish/kafka/TopicNames.ts"
@@ -14,6 +11,7 @@ import { Relay } from "../../../src/publish/Relay.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as MemoryStore from "../../support/store/MemoryStore.ts"
+import { storeFile } from "../../support/TemporaryFolder.ts"
 import * as Broker from "../kafka/Broker.ts"
 import { describeWithDrivers } from "../kafka/Drivers.ts"
 import * as Kcat from "../kafka/Kcat.ts"
@@ -42,11 +40,6 @@ const inMinutes = (minutes: number) => <A, E, R>(effect: Effect.Effect<A, E, R>)
       sleep: (duration) => clock.sleep(duration)
     }))
 
-const file = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-loss-"))),
-  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-).pipe(Effect.map((folder) => join(folder, "rollcall.db")))
-
 const memory = MemoryStore.layer()
 
 const services = Layer.merge(Broker.layer, Broker.separateOnRequest("auto.create.topics.enable=true\n"))
@@ -58,7 +51,7 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
       Effect.gen(function*() {
         const options = yield* optionsOf({ streams: [stream] })
         const topic = topicOf(options.topic, stream)
-        const place = yield* file
+        const file = yield* storeFile
         yield* Effect.gen(function*() {
           const { identity } = yield* Store
           yield* append(120)
@@ -82,13 +75,13 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
             StoreAdoption.plan(identity.generation),
             (plan) => StoreAdoption.adopt(plan, () => null)
           )
-        }).pipe(Effect.provide(Sqlite.layer({ file: place })))
+        }).pipe(Effect.provide(Sqlite.layer({ file })))
         yield* Effect.gen(function*() {
           const { logRange } = yield* Store
           const relay = yield* startRelay(options)
           const { state } = yield* relay.awaitPosition((yield* logRange).newest)
           assert.strictEqual(state, "running")
-        }).pipe(Effect.provide(Sqlite.layer({ file: place })))
+        }).pipe(Effect.provide(Sqlite.layer({ file })))
         const { brokers } = yield* Broker.Broker
         assert.strictEqual(
           new Set((yield* Kcat.read(brokers, topic)).map(({ key }) => key)).size,

@@ -2,20 +2,17 @@ import { assert, describe, it } from "@effect/vitest"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Config from "../../../src/config/Config.ts"
 import { loadEnvironment } from "../../../src/config/RawConfig.ts"
+import { temporaryFolder } from "../../support/TemporaryFolder.ts"
 import { clientOf, json, Loopback, readTags, refusal } from "./Loopback.ts"
 
 const page = JSON.stringify({ status: "success", data: { next: null, results: [] } })
 /** A server that accepts one key at a time, a mounted file with the client's key, and a client that reads that file. */
 const rotating = Effect.gen(function*() {
-  const directory = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-test-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-  )
+  const directory = yield* temporaryFolder
   const state = { accepted: "key-1", received: new Array<string>(), onRejection: () => {} }
   const server = yield* Loopback.serving((incoming, response) => {
     const key = incoming.headers.authorization?.replace("Bearer ", "") ?? ""

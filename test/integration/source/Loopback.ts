@@ -2,15 +2,14 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { createServer, type RequestListener, type ServerResponse } from "node:http"
 import { createServer as createTlsServer } from "node:https"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import * as Certificates from "../../support/services/Certificates.ts"
+import { temporaryFolder } from "../../support/TemporaryFolder.ts"
 
 export class Loopback {
   readonly server
@@ -47,10 +46,7 @@ export class Loopback {
 
 /** An https server whose certificate names the host: its port, and the file of the authority that signed the certificate. */
 export const secured = Effect.fnUntraced(function*(host: string, listener: RequestListener) {
-  const folder = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-tls-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-  )
+  const folder = yield* temporaryFolder
   const authority = yield* Certificates.authority(folder, "authority")
   const own = yield* authority.sign(host)
   const server = createTlsServer({ cert: readFileSync(own.certificate), key: readFileSync(own.key) }, listener)

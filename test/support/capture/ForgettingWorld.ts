@@ -10,9 +10,7 @@ import * as Layer from "effect/Layer"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { existsSync, readFileSync } from "node:fs"
 import { Forgetting, type ForgettingRefused, layer } from "../../../src/capture/forget/Forgetting.ts"
 import { Capture, layer as captureLayer } from "../../../src/capture/schedule/Capture.ts"
 import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
@@ -25,6 +23,7 @@ import { Source } from "../../../src/source/Source.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../../../src/store/Store.ts"
+import { storeFile } from "../TemporaryFolder.ts"
 import { type Body, run, start } from "./Rig.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
@@ -128,11 +127,7 @@ export const scenario = <A>(
 ): Effect.Effect<A, unknown> => {
   const [applications, offers] = [Scripted.make(), Scripted.make()]
   return Effect.gen(function*() {
-    const directory = yield* Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-forget-"))),
-      (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-    )
-    const file = join(directory, "rollcall.db")
+    const file = yield* storeFile
     const inFiles = (text: string) =>
       ["", "-wal"].map((suffix) => file + suffix).filter((path) => existsSync(path))
         .reduce((sum, path) => sum + readFileSync(path, "latin1").split(text).length - 1, 0)

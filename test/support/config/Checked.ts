@@ -2,9 +2,6 @@
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import * as Config from "../../../src/config/Config.ts"
 import { loadEnvironment, type RawConfig } from "../../../src/config/RawConfig.ts"
 
@@ -35,9 +32,3 @@ export const settingsOf = (...input: Parameters<typeof complete>): Effect.Effect
   Effect.map(complete(...input), (raw) => Result.getOrThrow(Config.check(raw)))
 
 export const faultsOf = (...input: Parameters<typeof complete>) => Effect.map(complete(...input), faultsIn)
-
-/** A temporary directory, which is removed after the test. */
-export const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-test-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-)

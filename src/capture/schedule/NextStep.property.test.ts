@@ -5,7 +5,7 @@ import { defaultProcessing } from "../../domain/Processing.ts"
 import type { Run } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import { initialState, newRun, type StreamSettings } from "../StreamLifecycle.ts"
-import { nextStep } from "./NextStep.ts"
+import { nextStep, retryAt } from "./NextStep.ts"
 
 const interval = Duration.minutes(1)
 const sweepInterval = Duration.hours(6)
@@ -41,7 +41,7 @@ const settingsOf = (model: Situation["model"]): StreamSettings => ({
 const runOf = (state: StreamState, kind: Run["kind"], startedAt: number) =>
   newRun(state, kind, { updatedAfter: null, startedAt, backfill: false })
 
-const turnIn = ({ jitter, lastTried, pollTook, refreshOutcome, pollRequested, ...situation }: Situation) => {
+const inputOf = ({ jitter, lastTried, pollTook, refreshOutcome, pollRequested, ...situation }: Situation) => {
   const { live, model } = situation
   const settings = settingsOf(model)
   const fresh: StreamState = initialState(settings, Duration.minutes(5))
@@ -57,11 +57,13 @@ const turnIn = ({ jitter, lastTried, pollTook, refreshOutcome, pollRequested, ..
     ...situation.polls === null ? {} : { pollsReturn: situation.polls },
     failing: situation.failures === 0 ? null : { count: situation.failures, message: "refused", since: now }
   }
-  return nextStep(
-    { processing: defaultProcessing(model), settings, jitter, lastTried, pollTook, refreshOutcome, pollRequested },
-    state,
-    now
-  )
+  const processing = defaultProcessing(model)
+  return { stream: { processing, settings, jitter, lastTried, pollTook, refreshOutcome, pollRequested }, state }
+}
+
+const turnIn = (situation: Situation) => {
+  const { state, stream } = inputOf(situation)
+  return nextStep(stream, state, now)
 }
 
 describe("NextStep", () => {
@@ -123,6 +125,24 @@ describe("NextStep", () => {
         turn,
         lastTried === "poll" ? { kind: "sweep", fromFirstPage: false, until } : { kind: "poll" }
       )
+    }
+  )
+
+  it.prop(
+    "a failed run is not repeated before an interval is over: only a poll may follow a failed sweep earlier (R3)",
+    [
+      Situation
+    ],
+    ([situation]) => {
+      const { state, stream } = inputOf({
+        ...situation,
+        failures: Math.max(1, situation.failures),
+        pollRequested: false
+      })
+      const at = retryAt(stream, state, now)
+      if (at - now >= Duration.toMillis(interval)) return
+      assert.strictEqual(stream.lastTried, "sweep")
+      assert.strictEqual(nextStep(stream, state, Math.max(at, now)).kind, "poll")
     }
   )
 

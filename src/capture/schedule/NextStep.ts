@@ -108,9 +108,11 @@ export const nextStep = (stream: StepInput, state: StreamState, now: number): Ne
   return { kind: "wait", until: Math.min(pollAt, sweepAt) }
 }
 
-/** Time of the next attempt after a failure, in ms. A failing sweep does not delay polls (R3). */
+/** Time of the next attempt after a failure, in ms. A failing sweep does not delay polls, if a poll is what follows (R3). */
 export const retryAt = (stream: StepInput, state: StreamState, now: number): number => {
   const afterBackoff = now + backoffDelay(state, stream.settings.interval)
   const isFailedSweep = stream.lastTried === "sweep" && state.failing !== null && state.watermark !== null
-  return isFailedSweep ? Math.min(afterBackoff, due(stream, state, now).pollAt) : afterBackoff
+  if (!isFailedSweep) return afterBackoff
+  const pollAt = Math.max(now, due(stream, state, now).pollAt)
+  return pollAt < afterBackoff && nextStep(stream, state, pollAt).kind === "poll" ? pollAt : afterBackoff
 }

@@ -228,6 +228,19 @@ describe("Capture, when several things happen to a stream", () => {
       assert.isAbove((yield* stateOf("ats.application")).sweep!.startedAt, start + 15 * 86_400_000)
     }))
 
+  it.effect("the mandatory sweep after a long pause is not repeated at once if its first page fails (W11)", () =>
+    running(["ats.application"], function*(api, started) {
+      yield* TestClock.adjust("5 minutes")
+      yield* Fiber.interrupt(started)
+      yield* TestClock.adjust("15 days")
+      const before = api.requests.length
+      const since = () => api.requests.length - before
+      api.intercept = () => since() > 10 ? Effect.never : broken
+      yield* runAgain
+      yield* TestClock.adjust("50 seconds")
+      assert.strictEqual(since(), 1)
+    }))
+
   it.effect("streams are polled and swept at once after our clock was set back, and then on schedule (W4)", () =>
     running(["ats.application"], function*(api, started) {
       yield* TestClock.adjust("7 hours")

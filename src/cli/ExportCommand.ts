@@ -96,8 +96,20 @@ export const exportRecords = Command.make("export", {
       model: models.join(),
       ...selection.integrations.length > 0 && { integration: selection.integrations.join() }
     }
-    const events = Stream.runForEach(client.follow(query), (event) => output.write(`${event}\n`))
-    yield* Effect.raceFirst(events, awaitShutdownSignal)
+    let last: string | null = null
+    const events = Stream.runForEach(client.follow(query), (event) => {
+      last = event
+      return output.write(`${event}\n`)
+    })
+    // it ends when the process stops, and when the log no longer has the next event
+    const ended = Effect.suspend(() => {
+      const position: string = last === null ? summary.position : JSON.parse(last).position
+      return refuse(
+        "the process ended the stream of events",
+        `Continue with \`rollcall tail --json --after ${position}\`, and with the same --model and --integration.`
+      )
+    })
+    yield* Effect.raceFirst(Effect.andThen(events, ended), awaitShutdownSignal)
   }).pipe(Effect.scoped, runClientCommand)).pipe(
     Command.withDescription(
       "Write the current records to a file, as they are at one position of the event log. Only its owner can read the file. " +

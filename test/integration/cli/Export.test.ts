@@ -235,8 +235,13 @@ describe("an export while records change", () => {
     return { events, next: String(from + rows.length) }
   }
 
-  const server = createServer(({ url = "" }, response) => {
+  const server = createServer(({ headers, url = "" }, response) => {
     if (isSilent && url !== "/schemas") return
+    if (headers.accept === "text/event-stream") {
+      response.writeHead(200, { "content-type": "text/event-stream" })
+      response.end('data: {"position":"k3f9a2c1-1-7"}\n\n')
+      return
+    }
     const body = pathOf(new URL(url, "http://localhost"))
     response.writeHead(body === null ? 404 : body === undefined ? 410 : 200, { "content-type": "application/json" })
     response.end(JSON.stringify(body ?? { detail: "not here" }))
@@ -284,6 +289,13 @@ describe("an export while records change", () => {
       assert.include(stderr, "stopped before it was complete")
       assert.deepStrictEqual(readdirSync(directory), [])
     }))
+
+  it("fails if the process ends the stream of events, and names the position after which they continue", async () => {
+    const { code, stderr, stdout } = await runCommand(["export", "--model", "ats.tag", "--follow"], environment)
+    assert.strictEqual(linesOf(stdout).at(-1).position, "k3f9a2c1-1-7")
+    assert.strictEqual(code, 1, stderr)
+    assert.match(stderr, /the process ended the stream of events\n.*rollcall tail --json --after k3f9a2c1-1-7/)
+  })
 
   it("updates a database to one position, even if events are gone or the integration was erased", () =>
     inDirectory(async (directory) => {

@@ -19,7 +19,7 @@ import { StreamPage } from "./pages/Stream.tsx"
 import { StreamsPage } from "./pages/Streams.tsx"
 import { Empty, Title } from "./parts/Basics.tsx"
 import { outcome } from "./parts/Command.tsx"
-import { address, navigate } from "./Router.ts"
+import { address } from "./Router.ts"
 
 type Parameters = ReadonlyArray<string>
 export type Page = ComponentType<{ readonly parameters: Parameters }>
@@ -43,17 +43,17 @@ const routes: ReadonlyArray<readonly [pattern: RegExp, page: Page]> = [
   [/^\/glossary$/, GlossaryPage]
 ]
 
-/** Path, label, and the key that opens it after `g`. */
+/** Path and label. */
 const links = [
-  ["/", "Overview", "o"],
-  ["/integrations", "Integrations", "i"],
-  ["/streams", "Streams", "s"],
-  ["/events", "Events", "e"],
-  ["/holds", "Holds", "h"],
-  ["/plugins", "Plugins", "p"],
-  ["/dead-letters", "Dead letters", "d"],
-  ["/processes", "Processes", "r"],
-  ["/audit", "Audit log", "a"]
+  ["/", "Overview"],
+  ["/integrations", "Integrations"],
+  ["/streams", "Streams"],
+  ["/events", "Events"],
+  ["/holds", "Holds"],
+  ["/plugins", "Plugins"],
+  ["/dead-letters", "Dead letters"],
+  ["/processes", "Processes"],
+  ["/audit", "Audit log"]
 ] as const
 
 const NotFound: Page = () => (
@@ -152,33 +152,7 @@ const Stale = () => {
   )
 }
 
-const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && (target.matches("input, select, textarea") || target.closest("dialog") !== null)
-
-/** `g` followed by a page's key opens that page, `/` goes to the search, `.` pauses. */
-const useShortcuts = (): void => {
-  useEffect(() => {
-    let isGoing = false
-    const onKey = (event: KeyboardEvent): void => {
-      if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
-      const link = isGoing ? links.find(([, , key]) => key === event.key) : undefined
-      isGoing = event.key === "g"
-      if (link !== undefined) navigate(link[0])
-      else if (event.key === ".") togglePause()
-      else if (event.key === "/") {
-        const search = document.querySelector<HTMLInputElement>("input[type=search]")
-        if (search === null) return
-        event.preventDefault()
-        search.focus()
-      }
-    }
-    addEventListener("keydown", onKey)
-    return () => removeEventListener("keydown", onKey)
-  }, [])
-}
-
 const Console = () => {
-  useShortcuts()
   const { pathname } = address.value
   useEffect(() => {
     outcome.value = null

@@ -19,7 +19,7 @@ addEventListener("popstate", () => {
 })
 
 /** Opens a path of the console. */
-export const navigate = (path: string): void => {
+const navigate = (path: string): void => {
   history.pushState(null, "", path)
   update()
   moves.value += 1

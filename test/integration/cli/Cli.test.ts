@@ -19,7 +19,7 @@ describe("usage", () => {
       doctor: "--config --json",
       demo: "--for --seed --json",
       sandbox: "--port --seed --speed --integrations --records --faults --key --cursor-parameter --json",
-      status: "--watch --json --config",
+      status: "--json --config",
       tail: "--json --after --since --integration --model --kind --transition --config",
       export: "--json --model --integration --format --output --sqlite --follow --config",
       schema: "--connect --json --config",

@@ -174,9 +174,3 @@ describe("names that try to control the terminal", () => {
     }
   )
 })
-
-it("`status --watch` is refused without a terminal, because it would redraw nothing", async () => {
-  const { code, stderr, stdout } = await runCommand(["status", "--watch"], environment)
-  assert.deepStrictEqual([code, stdout], [1, ""])
-  assert.match(stderr, /--watch redraws a terminal, and the output is not one\n {2}Add --json .* or leave --watch out/)
-})

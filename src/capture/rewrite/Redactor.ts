@@ -23,6 +23,7 @@ import { CurrentModels } from "../../domain/BuiltInModels.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import { type Processing, unchanging } from "../../domain/Processing.ts"
 import { combine, satisfies } from "../../domain/Redaction.ts"
+import { stopwatch } from "../../source/MonotonicClock.ts"
 import { type LogContent, queryFor, type RewrittenContent, unhashed } from "../../store/Records.ts"
 import type { Owner, RedactionProgress, StreamState } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
@@ -171,10 +172,11 @@ const redactStream = Effect.fnUntraced(function*(owner: Owner, stream: StreamSta
   let rewritten = 0
   for (;;) {
     const startedAt = yield* Clock.currentTimeMillis
+    const elapsed = yield* stopwatch
     const { redacting } = yield* store.transact(owner, stream, (tx) => step(tx, target, startedAt))
     if (redacting === undefined) break
     rewritten = redacting.rewritten
-    yield* Effect.sleep(Duration.millis((yield* Clock.currentTimeMillis) - startedAt))
+    yield* Effect.sleep(Duration.millis(yield* elapsed))
   }
   // While another process reads the store, this may free no space. The next retention run then frees it.
   yield* store.reclaim

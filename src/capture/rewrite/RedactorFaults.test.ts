@@ -1,5 +1,6 @@
 /** Redaction by processes that end, overtake each other or find damaged rows: it is completed, or counted as failed. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as References from "effect/References"
@@ -26,6 +27,28 @@ const failedStreams = Effect.map(Metric.snapshot, (all) => {
 })
 
 describe("content that was stored before a rule was added", () => {
+  it.effect("is redacted without a pause of a day if our clock is set forward by a day meanwhile (W4)", () =>
+    scenario(function*(rig) {
+      yield* fill(rig, 130)
+      const store = yield* Store
+      const clock = yield* Clock.Clock
+      let transactions = 0
+      const transact: typeof store.transact = (...args) =>
+        Effect.tap(store.transact(...args), () => Effect.sync(() => transactions++))
+      const currentTimeMillis = Effect.map(clock.currentTimeMillis, (now) => now + (transactions < 3 ? 0 : 86_400_000))
+      const redacting = yield* redact(rig, hiding).pipe(
+        Effect.provideService(Store, { ...store, transact }),
+        Effect.provideService(Clock.Clock, { ...clock, currentTimeMillis }),
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* Effect.repeat(TestClock.adjust("1 second"), {
+        until: () => redacting.pollUnsafe() !== undefined,
+        times: 600
+      })
+      assert.isAbove(transactions, 3)
+      assert.strictEqual(redacting.pollUnsafe()?._tag, "Success")
+    }))
+
   it.effect("is redacted to its end by the next process if this one ends after any transaction (X1)", () =>
     scenario(function*(rig) {
       yield* fill(rig, 130)

@@ -91,7 +91,7 @@ export const expectationSuite = (
 
     test("are deleted when their stream is erased (X19)", function*({ owner, sql, store, table }) {
       yield* table.expect(own, tagged("a"))
-      yield* store.eraseStream(owner, applications)
+      yield* store.eraseStream(owner, applications, Number.MAX_SAFE_INTEGER)
       assert.deepStrictEqual(yield* sql`SELECT id FROM expectations`, [])
     })
 

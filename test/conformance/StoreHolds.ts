@@ -87,7 +87,7 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
     )
 
     test("are deleted when their stream is erased (X19)", function*({ hold, owner, statuses, store }) {
-      yield* store.eraseStream(owner, tags)
+      yield* store.eraseStream(owner, tags, Number.MAX_SAFE_INTEGER)
       yield* store.ensureStreams([stateOf(tags)])
       assert.isNull(yield* store.hold(hold.id))
       assert.deepStrictEqual(yield* statuses, [])

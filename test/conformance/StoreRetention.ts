@@ -46,7 +46,9 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store | Deliveri
             ])
           )
           const before = yield* store.chains([1, 600, 602, 603])
-          yield* store.eraseStream(owner, tags)
+          assert.isFalse(yield* store.eraseStream(owner, tags, 602))
+          assert.strictEqual((yield* store.readLog(all)).length, 603, "one of its events is not read yet")
+          assert.isTrue(yield* store.eraseStream(owner, tags, 603))
 
           assert.isNull(yield* store.stream(tags))
           assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
@@ -68,7 +70,7 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store | Deliveri
           const many = ids(3000)
           yield* write(many.map(created))
           yield* write(many.map((id, index) => changeOf(headOf(id, { version: 1, position: index + 1 }), "updated")))
-          const erasing = yield* Effect.forkChild(store.eraseStream(owner, tags))
+          const erasing = yield* Effect.forkChild(store.eraseStream(owner, tags, Number.MAX_SAFE_INTEGER))
           let between = 0
           while (erasing.pollUnsafe() === undefined) {
             const oldest = yield* store.readLog({ after: 0, limit: 1 })
@@ -89,7 +91,7 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store | Deliveri
           yield* TestClock.adjust(retention)
           assert.strictEqual(yield* store.prune({ before: retention, upTo: 2 }), 0)
           const { chains } = yield* store.chains([2, 3, 4])
-          yield* store.eraseStream(owner, tags)
+          yield* store.eraseStream(owner, tags, Number.MAX_SAFE_INTEGER)
           assert.deepStrictEqual((yield* store.chains([2, 3, 4])).chains, chains)
           // row 2 was kept for its time
           assert.strictEqual(yield* store.prune({ before: retention, upTo: 9 }), 2)
@@ -110,7 +112,7 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store | Deliveri
           const found = Effect.forEach([2_000, 2_001, 8_000, 9_001], store.positionBefore)
           // rows 1 and 2 are past retention when the stream is erased
           yield* store.prune({ before: 5_000, upTo: 3 })
-          yield* store.eraseStream(owner, tags)
+          yield* store.eraseStream(owner, tags, Number.MAX_SAFE_INTEGER)
           assert.deepStrictEqual(yield* found, [null, 2, 2, 3])
           yield* TestClock.setTime(12_000)
           yield* write([created("another")], employees)
@@ -127,7 +129,7 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store | Deliveri
           yield* write([created("a"), created("b")])
           yield* TestClock.setTime(9_000)
           yield* write([created("other")], employees)
-          yield* store.eraseStream(owner, tags)
+          yield* store.eraseStream(owner, tags, Number.MAX_SAFE_INTEGER)
           assert.strictEqual(yield* store.prune({ before: 5_000, upTo: 3 }), 1)
           assert.deepStrictEqual(yield* Effect.forEach([1_000, 1_001, 9_001], store.positionBefore), [null, 2, 3])
         }
@@ -137,8 +139,8 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store | Deliveri
         "can be called again, and a new stream with the same key begins at version 1",
         function*({ owner, store, write }) {
           yield* write([created("a")])
-          yield* store.eraseStream(owner, tags)
-          yield* store.eraseStream(owner, tags)
+          yield* store.eraseStream(owner, tags, Number.MAX_SAFE_INTEGER)
+          yield* store.eraseStream(owner, tags, Number.MAX_SAFE_INTEGER)
           yield* store.ensureStreams([stateOf(tags, { generation: 2 })])
           yield* write([{ head: headOf("a", { version: 1 }), events: [eventOf("a", 1, "created", { generation: 2 })] }])
           assert.deepStrictEqual(
@@ -151,7 +153,10 @@ export const retentionSuite = (name: string, layer: Layer.Layer<Store | Deliveri
       test("does nothing for an owner that was replaced (I10)", function*({ owner, store, write }) {
         yield* write([created("a")])
         yield* store.takeOwnership("capture")
-        assert.strictEqual(reasonOf(yield* Effect.exit(store.eraseStream(owner, tags))), "Fenced")
+        assert.strictEqual(
+          reasonOf(yield* Effect.exit(store.eraseStream(owner, tags, Number.MAX_SAFE_INTEGER))),
+          "Fenced"
+        )
         assert.strictEqual((yield* store.readLog(all)).length, 1)
       })
     })

@@ -72,7 +72,7 @@ export const runSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
         for (let number = 1; number <= keptRuns + 3; number++) yield* inTags(record(runOf(number)))
         const numbers = (yield* store.runs(tags)).map(({ number }) => number)
         assert.deepStrictEqual(numbers, Array.from({ length: keptRuns }, (_, index) => keptRuns + 3 - index))
-        yield* store.eraseStream(owner, tags)
+        yield* store.eraseStream(owner, tags, Number.MAX_SAFE_INTEGER)
         yield* begin
         assert.deepStrictEqual(yield* store.runs(tags), [])
       }

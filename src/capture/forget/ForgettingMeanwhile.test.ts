@@ -17,6 +17,7 @@ import {
 import type { LogEntry } from "../../domain/ChangeEvent.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
+import { relayReader } from "../../store/EventLog.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import * as StoreAdoption from "../rewrite/StoreAdoption.ts"
 import { Capture } from "../schedule/Capture.ts"
@@ -154,6 +155,28 @@ describe("forgetting a person", () => {
       assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
     }))
 
+  it.effect("has its deletes published before the erasure of its integration, which waited for Kafka meanwhile (X19)", () =>
+    scenario(function*() {
+      const store = yield* Store
+      const first = yield* startProcess
+      const owner = first.capture.ownerOf(integration)
+      const stored = yield* store.integration(integration)
+      yield* store.saveIntegration(owner, { ...stored!, state: "erasing", generation: 2 }, null)
+      yield* store.noteReaders([relayReader])
+      yield* first.stop
+      const process = yield* startProcess
+      const before = (yield* store.logRange).newest
+      assert.strictEqual((yield* forgetNow(process, ann)).state, "forgotten")
+      const relay = yield* store.takeOwnership("relay")
+      yield* store.saveReaderPosition(relay, relayReader, before)
+      yield* TestClock.adjust("1 minute")
+      const deletes = (yield* entries).filter(({ reason }) => reason === "forgotten")
+      assert.deepStrictEqual(deletes.map(({ id }) => id).sort(), ["a-ann", "c-ann", "o-ann"])
+      yield* store.saveReaderPosition(relay, relayReader, (yield* store.logRange).newest)
+      yield* TestClock.adjust("1 minute")
+      assert.isFalse((yield* entries).some(({ generation }) => generation === 1))
+    }))
+
   it.effect("ends if the integration is erased while the records are searched", () =>
     scenario(function*() {
       const store = yield* Store
@@ -165,7 +188,7 @@ describe("forgetting a person", () => {
         const found = yield* store.findRows(...search)
         if (!erased) {
           for (const model of ["ats.application", "ats.candidate", "ats.offer"] as const) {
-            yield* store.eraseStream(owner, { integration, model })
+            yield* store.eraseStream(owner, { integration, model }, Number.MAX_SAFE_INTEGER)
           }
         }
         erased = true

@@ -151,7 +151,9 @@ describe("content that was stored before a rule was added", () => {
       const store = yield* Store
       let transactions = 0
       const transact: typeof store.transact = (owner, key, body) =>
-        Effect.suspend(() => ++transactions === 2 ? store.eraseStream(owner, key) : Effect.void).pipe(
+        Effect.suspend(() =>
+          ++transactions === 2 ? store.eraseStream(owner, key, Number.MAX_SAFE_INTEGER) : Effect.void
+        ).pipe(
           Effect.andThen(store.transact(owner, key, body))
         )
       const run = redactStored(owning(rig.stream.owner), () => hiding)

@@ -25,7 +25,7 @@ const neededWithin = 3_600_000
 
 /** Makes a function that erases an integration in the background. */
 export const make = (store: Store["Service"], capture: Capture["Service"], { finish, readers }: ErasureOptions) => {
-  /** Waits until every reader of this process and of the others has read the events that are in the log now. */
+  /** Waits until every reader of this process and of the others has read the events that are in the log now; returns their newest position. */
   const awaitReaders = Effect.fnUntraced(function*(id: string) {
     const { newest } = yield* store.logRange
     const behind = Effect.map(
@@ -45,12 +45,16 @@ export const make = (store: Store["Service"], capture: Capture["Service"], { fin
       }
       yield* Effect.sleep(readerCheckInterval)
     }
+    return newest
   })
 
   const erase = Effect.fnUntraced(function*(id: string) {
-    yield* awaitReaders(id)
-    const own = yield* store.streamsOf(id)
-    yield* Effect.forEach(own, (key) => store.eraseStream(capture.ownerOf(id), key), { discard: true })
+    for (let isErased = false; !isErased;) {
+      const readTo = yield* awaitReaders(id)
+      const own = yield* store.streamsOf(id)
+      const erased = yield* Effect.forEach(own, (key) => store.eraseStream(capture.ownerOf(id), key, readTo))
+      isErased = erased.every(Boolean)
+    }
     // While another process reads the store, this may free no space. The next retention run then frees it.
     yield* store.reclaim
     yield* finish(id)

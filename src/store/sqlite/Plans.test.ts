@@ -167,7 +167,11 @@ describe("statements of SQLite", () => {
               Effect.orDie
             )
           : Effect.succeed(statement)
-      yield* Effect.provideService(store.eraseStream(owner, tags), Statement.CurrentTransformer, note)
+      yield* Effect.provideService(
+        store.eraseStream(owner, tags, Number.MAX_SAFE_INTEGER),
+        Statement.CurrentTransformer,
+        note
+      )
       assert.deepStrictEqual([...new Set(counts)].slice(0, 4), [600, 350, 100, 0])
     }
   )
@@ -213,7 +217,7 @@ describe("statements of SQLite", () => {
       (counts) => counts.filter(([, count]) => count !== 0).map(([name]) => name)
     )
     assert.sameMembers(yield* filled, tables.map(({ name }) => name))
-    yield* store.eraseStream(owner, tags)
+    yield* store.eraseStream(owner, tags, Number.MAX_SAFE_INTEGER)
     assert.deepStrictEqual(yield* filled, ["events"])
     assert.deepStrictEqual(yield* sql`SELECT content, changes FROM events`, [{ content: null, changes: "[]" }])
   })

@@ -246,7 +246,7 @@ describe("the files of a SQLite store", () => {
       yield* Effect.gen(function*() {
         const { owner, store } = yield* filled
         assert.isAbove(addressesIn(file), 0)
-        yield* store.eraseStream(owner, tags)
+        yield* store.eraseStream(owner, tags, Number.MAX_SAFE_INTEGER)
         assert.isTrue(yield* store.reclaim)
         assert.strictEqual(addressesIn(file), 0)
       }).pipe(Effect.provide(Sqlite.layer({ file, ownThread: true })))
@@ -272,7 +272,7 @@ describe("the files of a SQLite store", () => {
         const reader = new DatabaseSync(file)
         reader.exec("BEGIN")
         reader.prepare("SELECT count(*) FROM events").get()
-        yield* store.eraseStream(owner, tags)
+        yield* store.eraseStream(owner, tags, Number.MAX_SAFE_INTEGER)
         assert.isFalse(yield* store.reclaim)
         reader.exec("COMMIT")
         reader.close()

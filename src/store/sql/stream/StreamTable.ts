@@ -7,6 +7,7 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 import { CurrentModels } from "../../../domain/BuiltInModels.ts"
 import { genesis } from "../../../domain/ChangeEvent.ts"
 import { type Forgotten, nothingForgotten } from "../../../domain/Forgotten.ts"
@@ -136,18 +137,21 @@ export const make = (
     return { ...own, derived }
   })
 
-  /**
-   * One bounded transaction of `eraseStream`; returns true once nothing is left. The row of the stream, which has the key, is deleted
-   * last.
-   */
+  /** One bounded transaction of `eraseStream`. The row of the stream, which has the key, is deleted last. */
   const eraseSome = Effect.fnUntraced(
-    function*(owner: Owner, key: StreamKey) {
+    function*(owner: Owner, key: StreamKey, readTo: number): Effect.fn.Return<
+      "erased" | "more" | "unread",
+      SqlError | StoreError
+    > {
       yield* fence(owner)
       yield* locks.streams(key.integration)
       const [row] = yield* sql<{ key: number }>`SELECT key FROM streams WHERE ${is(key)}`
-      if (row === undefined) return true
+      if (row === undefined) return "erased"
       const stream = row.key
-      if ((yield* log.eraseSome(stream)) > 0) return false
+      const [unread] = yield* sql`
+        SELECT position FROM events WHERE stream = ${stream} AND silent = 0 AND position > ${readTo} LIMIT 1`
+      if (unread !== undefined) return "unread"
+      if ((yield* log.eraseSome(stream)) > 0) return "more"
       for (const name of streamTables) {
         const table = sql(name)
         const id = sql(name === "quarantine" ? "hash" : "id")
@@ -158,10 +162,10 @@ export const make = (
         if (liveDeleted > 0) {
           yield* sql`UPDATE streams SET live_records = live_records - ${liveDeleted} WHERE key = ${stream}`
         }
-        if (deleted.length > 0) return false
+        if (deleted.length > 0) return "more"
       }
       yield* sql`DELETE FROM streams WHERE key = ${stream}`
-      return true
+      return "erased"
     },
     sql.withTransaction,
     withRetry("eraseStream")
@@ -292,10 +296,15 @@ export const make = (
     /**
      * Erases a stream that is no longer read. Its log rows become silent and empty, but keep their positions and event ids. The newest
      * row is emptied first, so no reader ever gets an event whose `before` is already erased. Runs in many small
-     * transactions; if the erasure was interrupted, call this again.
+     * transactions; if the erasure was interrupted, call this again. Returns false as soon as the stream has an event after `readTo`, the
+     * position up to which all readers have read: forgetting a record may add events at any time.
      */
-    eraseStream: Effect.fnUntraced(function*(owner: Owner, key: StreamKey) {
-      while (!(yield* eraseSome(owner, key))) yield* Effect.yieldNow
+    eraseStream: Effect.fnUntraced(function*(owner: Owner, key: StreamKey, readTo: number) {
+      for (;;) {
+        const state = yield* eraseSome(owner, key, readTo)
+        if (state !== "more") return state === "erased"
+        yield* Effect.yieldNow
+      }
     })
   }
 }

@@ -4,7 +4,7 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
-import { acme, action, make, recorder } from "../../../test/support/delivery/Rig.ts"
+import { acme, action, applications, make, recorder } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
 
 const trigger = "ats.application.created"
@@ -49,6 +49,27 @@ describe("an error that cannot be read", () => {
       yield* rig.until(() => received.length === 1)
       const letters = yield* rig.deliveries.deadLetters({ limit: 10 })
       assert.deepStrictEqual(letters.map(({ failure }) => failure.reason), ["Defect", "Defect"])
+    }))
+})
+
+describe("a record that is forgotten", () => {
+  it.effect("its delete is delivered at once if forgetting cancels the dead letter that it waited for", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const plugin = Plugin.make("p").onAny(
+        ["ats.application.created", "ats.application.deleted"],
+        { as: "p", attempts: 1 },
+        ({ kind }) => kind === "created" ? Effect.fail(failing) : note(kind)
+      )
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.dead(1)
+      yield* rig.append("a1", { kind: "deleted", reason: "forgotten", after: null })
+      yield* rig.quiet(delivery)
+      yield* rig.deliveries.purgeForgotten(applications, ["a1"], { found: [], own: true })
+      yield* rig.empty
+      assert.deepStrictEqual(received, ["deleted"])
     }))
 })
 

@@ -24,6 +24,7 @@ import { textSearch } from "../ForgottenTable.ts"
 import * as Locks from "../Locks.ts"
 import { inBatches } from "../Rows.ts"
 import { among } from "../RowValues.ts"
+import type { Signals } from "../Signals.ts"
 import { AllowLongStatement } from "../SqlRetry.ts"
 import { baseOf, type DeliveryTable, type OrderingKey } from "./DeliveryTable.ts"
 
@@ -47,6 +48,7 @@ const resultsPerStatement = 500
 
 export const make = (
   sql: SqlClient,
+  signals: Signals["Service"],
   cipher: ContentCipher,
   log: Pick<EventTable, "empty" | "noteRemoval">,
   { unblock }: Pick<DeliveryTable, "unblock">
@@ -102,7 +104,10 @@ export const make = (
     }
   })
 
-  /** Returns the rows whose deliveries are running, among these rows and the deletes after them. */
+  /**
+   * Returns the rows whose deliveries are running, among these rows and the deletes after them, and whether a delivery was canceled, so that
+   * the next one of its record may be due now.
+   */
   const cancelDeliveries = Effect.fnUntraced(function*(
     positions: ReadonlyArray<number>,
     deletes: ReadonlyArray<number>
@@ -123,7 +128,7 @@ export const make = (
           sql.in(some)
         } AND state = 'running'`
     )
-    return running.map(({ position }) => position)
+    return { running: running.map(({ position }) => position), canceled: canceled.length > 0 }
   })
 
   /**
@@ -182,13 +187,14 @@ export const make = (
         }
       ) {
         const { deletes, positions } = yield* rowsBeforeDelete(key, ids, found)
-        const running = yield* cancelDeliveries(positions, deletes)
+        const { canceled, running } = yield* cancelDeliveries(positions, deletes)
         // a running handler that is tried again must not repeat its writes
         yield* deleteSteps(positions.filter((position) => !running.includes(position)))
         yield* emptyBatches(positions)
         if (own) { for (const id of ids) yield* purgeOwn(key, id) }
         yield* log.noteRemoval
         yield* log.empty(positions)
+        if (canceled) yield* signals.raise("command")
         return running.length
       },
       locks.deliveries,

@@ -42,7 +42,7 @@ export const make = Effect.gen(function*() {
       ...JournalTable.make(sql, cipher, ownership, expectations, members),
       ...DeliveryQueries.make(sql),
       ...DeliveryCommands.make(sql, signals, cipher, table, expectations),
-      ...ForgetTable.make(sql, cipher, log, table),
+      ...ForgetTable.make(sql, signals, cipher, log, table),
       content: ({ integration, model }: StreamKey, id: string) =>
         sql<Content>`
           SELECT e.position, e.content, e.content_sum FROM heads h JOIN events e ON e.position = h.position

@@ -153,7 +153,9 @@ const make = Effect.fnUntraced(function*({ processing }: { readonly processing: 
     return { hash, ...counts }
   })
 
+  /** Does nothing if the request is not committed, or if another operator's request has removed the record already. */
   const removeAll = Effect.fnUntraced(function*(record: ForgettableRecord) {
+    if ((yield* knownAs(record))?.state !== "erasing") return
     for (const one of yield* remove(record)) {
       while ((yield* one) > 0) yield* Effect.sleep(runningCheckInterval)
     }
@@ -167,12 +169,8 @@ const make = Effect.fnUntraced(function*({ processing }: { readonly processing: 
   }, lock.withPermit)
 
   /** If this process loses the shard or the store, the next owner continues the removal. */
-  const removeInBackground = (
-    record: ForgettableRecord,
-    done: Deferred.Deferred<void>,
-    removal: Effect.Effect<void, StoreError> = removeAll(record)
-  ) =>
-    removal.pipe(
+  const removeInBackground = (record: ForgettableRecord, done: Deferred.Deferred<void>) =>
+    removeAll(record).pipe(
       retryWhileStoreUnavailable,
       failOnDefect,
       Effect.catch((error) =>
@@ -209,16 +207,10 @@ const make = Effect.fnUntraced(function*({ processing }: { readonly processing: 
     const now = yield* Clock.currentTimeMillis
     const requested: ForgottenRecord = { ...record, state: "erasing", requestedAt: now, doneAt: null, progress: null }
     const done = yield* Deferred.make<void>()
-    // the request may be committed although its response was lost
-    const removeIfCommitted = Effect.flatMap(
-      knownAs(record),
-      (known) => known?.state === "erasing" ? removeAll(record) : Effect.void
-    )
     yield* store.requestForgetting(capture.ownerOf(record.integration), requested, actionOf("forget", record, now))
       .pipe(
-        Effect.tapError(({ reason }) =>
-          reason.retryable ? removeInBackground(record, done, removeIfCommitted) : Effect.void
-        ),
+        // the request may be committed although its response was lost
+        Effect.tapError(({ reason }) => reason.retryable ? removeInBackground(record, done) : Effect.void),
         Effect.andThen(removeInBackground(record, done)),
         Effect.uninterruptible
       )

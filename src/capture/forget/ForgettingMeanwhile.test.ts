@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import {
@@ -137,6 +138,27 @@ describe("forgetting a person", () => {
       yield* Effect.flip(forgetNow(process, ann))
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual((yield* store.forgotten).map(({ state }) => state), ["forgotten"])
+    }))
+
+  it.effect("is removed once if two operators confirm the plan at the same moment, so a person who is allowed again stays", () =>
+    scenario(function*() {
+      const store = yield* Store
+      const isPlanned = yield* Latch.make()
+      let requests = 0
+      let removals = 0
+      const process = yield* Effect.provideService(startProcess, Store, {
+        ...store,
+        requestForgetting: (...request) =>
+          Effect.suspend(() => ++requests === 2 ? isPlanned.open : isPlanned.await).pipe(
+            Effect.andThen(store.requestForgetting(...request))
+          ),
+        endForgetting: (...end) => Effect.andThen(Effect.sync(() => removals++), store.endForgetting(...end))
+      })
+      const { hash } = yield* process.plan(ann)
+      const both = [process.forget(ann, hash), process.forget(ann, hash)]
+      const states = Effect.map(Effect.all(both, { concurrency: 2 }), (all) => all.map(({ state }) => state))
+      assert.deepStrictEqual(yield* states, ["forgotten", "forgotten"])
+      assert.strictEqual(removals, 1)
     }))
 
   it.effect("leaves no absence of a record that is forgotten while a request by id is about to confirm the absence (I11)", () =>

@@ -150,7 +150,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     test(
       "a dead letter that has died again since it was listed is neither redriven nor discarded (L4)",
       setup(["a", "b"]),
-      function*({ claim, deliveries, end, redrive }) {
+      function*({ claim, deliveries, end, redrive, store }) {
         const die = (at: number) =>
           Effect.flatMap(claim, (claimed) =>
             end(...claimed.map(({ id }) => ({
@@ -163,10 +163,13 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         const died = new Map([[first, 1], [second, 1]])
         assert.strictEqual(yield* redrive([first]), 1)
         yield* die(2)
-        assert.strictEqual(yield* deliveries.discard([first], operatorAction, died), 0)
+        const acting = (detail: string) => ({ ...operatorAction, detail })
+        assert.strictEqual(yield* deliveries.discard([first], acting("1 dead letter"), died), 0)
         const how = { dueAt: 0, fresh: null, died }
-        assert.strictEqual(yield* deliveries.redrive([first, second], how, operatorAction), 1)
+        assert.strictEqual(yield* deliveries.redrive([first, second], how, acting("2 dead letters")), 1)
         assert.deepStrictEqual(yield* letters, [first])
+        const details = (yield* store.auditLog(2)).map(({ detail }) => detail)
+        assert.deepStrictEqual(details, ["1 of 2 dead letters", "0 of 1 dead letter"])
       }
     )
 

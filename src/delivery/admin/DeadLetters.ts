@@ -149,7 +149,7 @@ const described = ({ ids, ...filter }: Filter): string =>
 const logCommand = (
   command: string,
   filter: Filter,
-  plan: Plan,
+  plan: Pick<Plan, "hash" | "count">,
   more: Readonly<Record<string, string | boolean>> = {}
 ) =>
   Effect.logInfo("operator acted").pipe(
@@ -212,7 +212,7 @@ export const redrive = Effect.fn("DeadLetters.redrive")(function*(
       }`
     })
   }
-  yield* logCommand("deadletters.redrive", filter, found, { fresh })
+  yield* logCommand("deadletters.redrive", filter, { ...found, count }, { fresh })
   return { count, ranges: rangesOf(letters.map(({ id }) => id)), from, to: dueAt(Math.max(0, parts.length - 1)) }
 })
 
@@ -233,6 +233,6 @@ export const discard = Effect.fn("DeadLetters.discard")(function*(
       detail: counted(some.length)
     }, diedAtById(some))
   }
-  yield* logCommand("deadletters.discard", filter, found)
+  yield* logCommand("deadletters.discard", filter, { ...found, count })
   return count
 })

@@ -97,7 +97,10 @@ export const make = (
       (rows) => rows.flatMap(({ died_at, id }) => died.get(id) === died_at ? [id] : [])
     )
 
-  /** Applies `change` to the deliveries that are dead, unblocks the deliveries that wait for them, and returns how many were dead. */
+  /**
+   * Applies `change` to the deliveries that are dead, unblocks the deliveries that wait for them, and returns how many were dead. The detail
+   * of `action` begins with the number of `ids`: if another operator was faster, the audit log has how many were left.
+   */
   const changeDeadLetters = Effect.fnUntraced(function*(
     ids: ReadonlyArray<number>,
     died: ReadonlyMap<number, number> | undefined,
@@ -112,7 +115,7 @@ export const make = (
       yield* unblock(changed)
       count += changed.length
     }
-    yield* recordAction(action)
+    yield* recordAction(count === ids.length ? action : { ...action, detail: `${count} of ${action.detail}` })
     return count
   }, locks.deliveries)
 

@@ -1,47 +1,22 @@
+/** Changes that plugins have made with their own writes are published with the write as their cause. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Logger from "effect/Logger"
-import * as Metric from "effect/Metric"
 import { type Rig, scenario } from "../../../test/support/capture/Rig.ts"
-import type { Row } from "../../../test/support/capture/ScriptedApi.ts"
-import { CurrentModels } from "../../domain/BuiltInModels.ts"
-import { defineList, withLists } from "../../domain/DefinedList.ts"
-import { type Cause, isOwnChangeOnly, nextDepth } from "../../domain/Echo.ts"
+import {
+  addTag,
+  application,
+  causeOf,
+  person,
+  polled,
+  sweptTwice,
+  unconfirmed
+} from "../../../test/support/capture/TagWrites.ts"
+import { isOwnChangeOnly, nextDepth } from "../../domain/Echo.ts"
 import type { Model } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
-import { Store } from "../../store/Store.ts"
 import { refresh } from "../read/Refresh.ts"
-import { sweep } from "../read/Sweep.ts"
 
 const derivedProcessing = Processing.defaultProcessing("ats.candidate")
-
-const tag = (name: string) => ({ id: `t-${name}`, remote_id: `r-${name}`, name })
-const person = (tags: ReadonlyArray<string>, details: Readonly<Record<string, unknown>> = {}) => ({
-  id: "c",
-  remote_id: "r-c",
-  first_name: "Ann",
-  changed_at: "2026-03-01T11:00:00.000Z",
-  remote_created_at: "2026-03-01T11:00:00.000Z",
-  remote_deleted_at: null,
-  tags: tags.map(tag),
-  ...details
-})
-/** An application of the only candidate. */
-const application = (
-  id: string,
-  tags: ReadonlyArray<string>,
-  details: Readonly<Record<string, unknown>> = {}
-): Row => ({
-  id,
-  outcome: "PENDING",
-  job_id: "j",
-  candidate_id: "c",
-  candidate: person(tags),
-  ...details
-})
-
-const causeOf = (entry: { readonly cause: string | null }): Cause | null =>
-  entry.cause === null ? null : JSON.parse(entry.cause)
 
 /** For each event after its record's first: id, kind, and the paths attributed to a plugin. */
 const attributedIn = (rig: Rig, model: Model) =>
@@ -50,14 +25,6 @@ const attributedIn = (rig: Rig, model: Model) =>
       .map((entry) => [entry.id, entry.kind, causeOf(entry)?.paths ?? null] as const))
 
 const lastCause = (rig: Rig) => Effect.map(rig.events, (entries) => causeOf(entries.at(-1)!))
-
-const polled = (rig: Rig, ...rows: ReadonlyArray<Row>) => Effect.andThen(rig.change(...rows), rig.wait("1 minute"))
-const sweptTwice = (rig: Rig) =>
-  Effect.forEach([1, 2], () => Effect.andThen(rig.wait("6 hours"), Effect.andThen(rig.poll, rig.sweep)))
-
-const addTag = (rig: Rig, name: string, author = {}) =>
-  rig.write("addTag", { candidate_id: "c" }, { tag: { name } }, author)
-const unconfirmed = Effect.flatMap(Store, (store) => store.unconfirmedWrites(10))
 
 describe("echo", () => {
   it.effect("a plugin's write is attributed to it in every application of the candidate and in the candidate (L1)", () =>
@@ -311,114 +278,4 @@ describe("echo", () => {
       ])
       assert.deepStrictEqual(yield* unconfirmed, [])
     }, { model: "assessment.package" }))
-})
-
-describe("writes that are never seen", () => {
-  const counted = Effect.map(
-    Metric.snapshot,
-    (all) => all.filter(({ id }) => id === "rollcall_writes_unconfirmed_total").map(({ attributes }) => attributes)
-  )
-
-  it.effect("a lost write is reported once after two complete sweeps: counted, logged without the written values, and listed (L2)", () => {
-    const lines: Array<string> = []
-    const logged = Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])
-    return scenario(function*(rig) {
-      yield* rig.backfill(application("a", []))
-      const write = yield* addTag(rig, "secret", { plugin: "stage-tags", delivery: "7" })
-      yield* write.answered()
-      yield* rig.poll
-      yield* rig.sweep
-      assert.deepStrictEqual(yield* unconfirmed, [])
-      yield* sweptTwice(rig)
-      yield* sweptTwice(rig)
-      const listed = yield* unconfirmed
-      assert.deepStrictEqual(listed.map((write) => ({ ...write, reportedAt: 0 })), [{
-        integration: "greenhouse:acme",
-        model: "ats.application",
-        key: "candidate:c",
-        name: "addTag",
-        plugin: "stage-tags",
-        delivery: "7",
-        depth: 1,
-        reportedAt: 0
-      }])
-      assert.deepStrictEqual(yield* counted, [{ model: "ats.application" }])
-      assert.strictEqual(lines.filter((line) => line.startsWith("plugin write not found")).length, 1)
-      assert.notInclude(lines.join() + JSON.stringify(listed), "secret")
-    }).pipe(Effect.provide(logged), Effect.provideService(Metric.MetricRegistry, new Map()))
-  })
-
-  it.effect("a write to a candidate is no longer expected after two sweeps of the list of candidates, if there is one (L2)", () =>
-    scenario(function*(rig) {
-      yield* rig.backfill(application("a", []))
-      for (let polls = 0; polls < 5; polls++) yield* rig.poll
-      const models = withLists([defineList("ats.candidate", { path: "/ats/candidates" })])
-      const list = {
-        ...rig.stream,
-        key: { ...rig.stream.key, model: "ats.candidate" as const },
-        processing: Processing.defaultProcessing("ats.candidate", models),
-        derivedProcessing: null
-      }
-      const swept = Effect.andThen(rig.wait("6 hours"), sweep(list, Effect.succeed(false)))
-      yield* Effect.gen(function*() {
-        rig.api.rows.clear()
-        yield* Effect.andThen(rig.put({ ...person([]), changed_at: undefined }), swept)
-        yield* addTag(rig, "hot")
-        for (let sweeps = 0; sweeps < 3; sweeps++) yield* swept
-        yield* Effect.andThen(rig.put({ ...person(["hot"]), changed_at: undefined }), swept)
-      }).pipe(Effect.provideService(CurrentModels, models))
-      const events = (yield* rig.events).filter(({ model }) => model === "ats.candidate")
-      assert.deepInclude(events.at(-1), { id: "c", kind: "updated", cause: null })
-    }, { derivedProcessing }))
-
-  it.effect("an unconfirmed write is listed for a week, even if no later write is unconfirmed (L2)", () =>
-    scenario(function*(rig) {
-      yield* rig.backfill(application("a", []))
-      const write = yield* addTag(rig, "hot")
-      yield* write.answered()
-      yield* sweptTwice(rig)
-      yield* sweptTwice(rig)
-      yield* rig.wait("6 days")
-      assert.lengthOf(yield* unconfirmed, 1)
-      yield* rig.wait("1 day")
-      assert.deepStrictEqual(yield* unconfirmed, [])
-    }))
-
-  it.effect("the missing part of a partly applied write is reported (L2)", () =>
-    scenario(function*(rig) {
-      const interview = (title: string) => application("a", [], { interviews: [{ id: "i", title, canceled: false }] })
-      yield* rig.backfill(interview("Call"))
-      yield* rig.write("updateInterview", { application_id: "a" }, {
-        interview_id: "i",
-        title: "Talk",
-        end_time: "2026-03-06T11:00:00Z"
-      })
-      yield* polled(rig, interview("Talk"))
-      yield* sweptTwice(rig)
-      assert.deepStrictEqual((yield* unconfirmed).map(({ key, name }) => [key, name]), [["id:a", "updateInterview"]])
-    }))
-
-  it.effect("a write is not reported if the record already had its values, if it was rejected, or if a later write replaced it (L2)", () =>
-    scenario(function*(rig) {
-      yield* rig.backfill(application("a", ["old"]))
-      yield* addTag(rig, "old")
-      const refused = yield* addTag(rig, "refused")
-      yield* refused.refused
-      yield* addTag(rig, "brief")
-      yield* rig.write("removeTag", { candidate_id: "c" }, { tag: { name: "brief" } })
-      yield* sweptTwice(rig)
-      assert.deepStrictEqual(yield* unconfirmed, [])
-    }, { derivedProcessing }))
-
-  it.effect("a write that no polled model shows, or that is in a model that is not read, is not expected (L2)", () =>
-    scenario(function*(rig) {
-      yield* rig.backfill({ id: "t", name: "vip" })
-      yield* rig.write("addResultLink", { application_id: "a" }, { label: "l", url: "https://example.com" })
-      yield* addTag(rig, "hot")
-      yield* polled(rig, { id: "t-hot", name: "hot", remote_created_at: "2026-03-01T12:01:00.000Z" })
-      yield* sweptTwice(rig)
-      const events = yield* rig.events
-      assert.deepStrictEqual(causeOf(events.at(-1)!)?.paths, [""])
-      assert.deepStrictEqual(yield* unconfirmed, [])
-    }, { model: "ats.tag" }))
 })

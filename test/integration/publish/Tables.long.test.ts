@@ -140,7 +140,10 @@ const exercise = async (
   const kafka = JSON.stringify({ brokers, topic: `${prefix}.{model}`, format: "debezium", schemas: "connect" })
   writeFileSync(
     join(directory, "rollcall.config.ts"),
-    `import { defineConfig } from "rollcall"\nexport default defineConfig({ kafka: ${kafka} })\n`
+    `import { defineConfig, defineList } from "rollcall"
+import * as Schema from "effect/Schema"
+const schema = Schema.Struct({ group: Schema.String, firstName: Schema.String })
+export default defineConfig({ lists: [defineList("hris.employee", { path: "/hris/employees", schema })], kafka: ${kafka} })\n`
   )
   start(["start"], { ...environment, ROLLCALL_API_URL: api.url }, directory)
   const sink = await worker(directory, { prefix, brokers, database })
@@ -184,6 +187,12 @@ const exercise = async (
     await sink.kill()
     sink.start()
     await converged()
+    // a word of SQL, and a name with capitals
+    const columns = await until(
+      "the table of a defined list",
+      () => query(`SELECT "group", "firstName" FROM ${prefix}_hris_employee`).catch(() => null)
+    )
+    assert.isNotEmpty(columns)
 
     const ids = (await sandbox.truth("ats.tag", integration)).map((tag) => String(Object(tag).id))
     const rename = (at: number, name: string) =>

@@ -45,6 +45,14 @@ export const open = async (browser: Browser, baseURL: string, options: BrowserCo
   return { page, errors, foreign }
 }
 
+/** Opens a path of the console, and waits until its data is there. */
+export const show = async (page: Page, path: string): Promise<void> => {
+  await page.goto(path)
+  await page.locator("h1").waitFor()
+  await page.locator("main:not(:has-text('Loading…'))").waitFor()
+  await page.getByText("Live", { exact: true }).waitFor()
+}
+
 /** Clicks, on the page or in its dialog, and counts how often. */
 export const counting = (page: Page) => {
   let clicks = 0

@@ -1,22 +1,16 @@
 /** The past in the console: the place of a change in Kafka, the runs of a stream, and plots that outlast the process. */
 import { layer as suite } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { Browser, Page } from "playwright-core"
+import type { Browser } from "playwright-core"
 import { assert, describe } from "vitest"
 import * as Broker from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
-import { launch, missing as noBrowser, open } from "./Chromium.ts"
+import { launch, missing as noBrowser, open, show } from "./Chromium.ts"
 import { install, type Installation, integration } from "./Installation.ts"
 import { writeSamples } from "./PastSamples.ts"
 
 const missing = noBrowser ?? Broker.missing ?? Kcat.missing
 const template = `console-${process.pid}.{model}`
-
-const show = async (page: Page, path: string): Promise<void> => {
-  await page.goto(path)
-  await page.locator("main:not(:has-text('Loading…'))").waitFor()
-  await page.getByText("Live", { exact: true }).waitFor()
-}
 
 /** The position of a created tag that a poll found. */
 const found = async (ask: Installation["ask"]): Promise<string> => {

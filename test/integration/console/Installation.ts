@@ -68,6 +68,8 @@ export interface Installation {
   readonly setBroken: (isBroken: boolean) => void
   /** Sends a request with the operate token; a POST if it has a body. */
   readonly ask: <A>(path: string, body?: object) => Promise<A>
+  /** Waits for so many items of a list, and returns them. */
+  readonly items: <A>(path: string, count?: number) => Promise<ReadonlyArray<A>>
   readonly stop: () => Promise<void>
 }
 
@@ -109,6 +111,13 @@ export const install = async ({ configure = configurationOf, environment = {}, g
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
     return await response.json() as A
   }
+  const items = async <A>(path: string, count = 1): Promise<ReadonlyArray<A>> => {
+    for (;;) {
+      const { items } = await ask<{ readonly items: ReadonlyArray<A> }>(path)
+      if (items.length >= count) return items
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
   const stop = async (): Promise<void> => {
     await program.stop()
     await sandbox.stop()
@@ -144,5 +153,5 @@ export const install = async ({ configure = configurationOf, environment = {}, g
     throw error
   }
   const tags = (await sandbox.truth("ats.tag")).map((tag) => (tag as { id: string }).id)
-  return { url, sandbox, file, tags, setBroken, ask, restart, whileDead, stop }
+  return { url, sandbox, file, tags, setBroken, ask, items, restart, whileDead, stop }
 }

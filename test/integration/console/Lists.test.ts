@@ -29,13 +29,13 @@ describe.skipIf(missing !== null)(`the console${missing === null ? "" : ` (skipp
   beforeAll(async () => {
     browser = await launch()
     installation = await install({ guarded: false, configure: configurationOf, streams: 2 })
-    const { ask, sandbox } = installation
+    const { items, sandbox } = installation
     const ids = (await sandbox.truth(model)).map((employee) => (employee as { readonly id: string }).id)
     renamed = ids[0] ?? ""
     await sandbox.mutate({ op: "update", integration, model, id: renamed, fields: { first_name: "Ada" } })
     for (const id of ids.slice(1)) await sandbox.mutate({ op: "delete", integration, model, id })
-    const some = async (path: string) => (await ask<{ items: ReadonlyArray<unknown> }>(path)).items.length > 0
-    while (!(await some("/v1/holds") && await some(`/v1/changes?model=${model}&transition=renamed`)));
+    await items("/v1/holds")
+    await items(`/v1/changes?model=${model}&transition=renamed`)
   })
   afterAll(async () => {
     await browser?.close()

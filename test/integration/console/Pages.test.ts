@@ -2,7 +2,7 @@
 import type { Browser, Page } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { colorRules, violationsIn } from "./Axe.ts"
-import { launch, missing, open } from "./Chromium.ts"
+import { launch, missing, open, show } from "./Chromium.ts"
 import { install, type Installation, integration, readToken, token } from "./Installation.ts"
 
 describe.skipIf(missing !== null)(`the pages of the console${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
@@ -21,22 +21,13 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
   beforeAll(async () => {
     browser = await launch()
     installation = await install({ guarded: true })
-    const { ask, sandbox, setBroken, tags } = installation
+    const { items, sandbox, setBroken, tags } = installation
     setBroken(true)
     await sandbox.mutate({ op: "create", integration, model: "ats.tag", fields: { name: "late" } })
     for (const id of tags.slice(0, 8)) await sandbox.mutate({ op: "delete", integration, model: "ats.tag", id })
-    const first = async (path: string): Promise<{ readonly id: number; readonly position: string }> => {
-      for (;;) {
-        const { items: [item] } = await ask<{ items: ReadonlyArray<{ id: number; position: string }> }>(path)
-        if (item !== undefined) return item
-        await new Promise((resolve) => setTimeout(resolve, 50))
-      }
-    }
-    const [letter, hold, change] = [
-      await first("/v1/deadletters"),
-      await first("/v1/holds"),
-      await first("/v1/changes?kind=created")
-    ]
+    const [letter] = await items<{ readonly id: number }>("/v1/deadletters")
+    const [hold] = await items<{ readonly id: number }>("/v1/holds")
+    const [change] = await items<{ readonly position: string }>("/v1/changes?kind=created")
     await sandbox.setFaults({
       faults: [{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", model: "hris.skill" }]
     })
@@ -47,13 +38,13 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
       "/integrations",
       `/integrations/${encodeURIComponent(integration)}`,
       "/events",
-      `/events/${change.position}`,
+      `/events/${change?.position}`,
       "/holds",
-      `/holds/${hold.id}`,
+      `/holds/${hold?.id}`,
       "/plugins",
       "/plugins/audience",
       "/dead-letters",
-      `/dead-letters/${letter.id}`,
+      `/dead-letters/${letter?.id}`,
       "/processes",
       "/audit",
       "/glossary",
@@ -74,14 +65,6 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
     const found = await open(browser, installation.url, options)
     await found.page.context().addCookies(cookies as never)
     return found
-  }
-
-  /** Opens a path and waits until its data is there. */
-  const show = async (page: Page, path: string): Promise<void> => {
-    await page.goto(path)
-    await page.locator("h1").waitFor()
-    await page.locator("main:not(:has-text('Loading…'))").waitFor()
-    await page.getByText("Live", { exact: true }).waitFor()
   }
 
   it("have nothing that axe reports, in light and dark colors", async () => {

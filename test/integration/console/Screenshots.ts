@@ -81,6 +81,11 @@ const pastSample = (ago: number): Sample => ({
 
 const looks = [390, 1440].flatMap((width) => (["light", "dark"] as const).map((theme) => ({ width, theme })))
 
+interface Named {
+  readonly id: number
+  readonly position: string
+}
+
 interface View {
   readonly name: string
   readonly path: string
@@ -152,14 +157,6 @@ const reveal = async (page: Page): Promise<void> => {
   await page.getByRole("button", { name: "Hide" }).waitFor()
 }
 
-const first = async (ask: Installation["ask"], path: string): Promise<Record<string, string | number>> => {
-  for (;;) {
-    const { items: [item] } = await ask<{ items: ReadonlyArray<Record<string, string | number>> }>(path)
-    if (item !== undefined) return item
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-}
-
 /** Waits until the overview names all these matters. */
 const awaitMatters = async (browser: Browser, url: string, titles: ReadonlyArray<string | RegExp>): Promise<void> => {
   const { page } = await open(browser, url)
@@ -199,7 +196,7 @@ try {
     ({ url }) => shoot(browser, url, "login", [{ name: "login", path: "/", text: "Token" }])
   )
   await using({ guarded: false, configure: configurationOf, streams: 5 }, async (installation) => {
-    const { ask, file, restart, sandbox, setBroken, tags, url } = installation
+    const { ask, file, items, restart, sandbox, setBroken, tags, url } = installation
     const create = async (model: "ats.tag" | "hris.staffing_entity", count: number, name: string) => {
       for (let n = 1; n <= count; n++) {
         await sandbox.mutate({ op: "create", integration, model, fields: { name: `${name} ${n}` } })
@@ -210,7 +207,7 @@ try {
     await shoot(browser, url, "well", [
       ...pagesOf("overview"),
       { name: "stream", path: stream("hris.staffing_entity") },
-      { name: "event", path: `/events/${(await first(ask, "/v1/changes?kind=created"))["position"]}` },
+      { name: "event", path: `/events/${(await items<Named>("/v1/changes?kind=created"))[0]?.position}` },
       { name: "plugin", path: "/plugins/audience" },
       ...pagesOf("glossary", "no/such/page").map((view) => ({ ...view, name: view.name.replaceAll("/", "-") }))
     ])
@@ -251,9 +248,9 @@ try {
     ])
     const holds = (await ask<{ items: ReadonlyArray<{ id: number; model: string }> }>("/v1/holds")).items
     const holdOf = (model: string): string => `/holds/${holds.find((hold) => hold.model === model)?.id}`
-    const letter = await first(ask, "/v1/deadletters?handler=ats.tag.created")
-    const unknown = await first(ask, "/v1/deadletters?handler=ats.tag.updated")
-    const updated = await first(ask, "/v1/changes?kind=updated&model=ats.tag")
+    const [letter] = await items<Named>("/v1/deadletters?handler=ats.tag.created")
+    const [unknown] = await items<Named>("/v1/deadletters?handler=ats.tag.updated")
+    const [updated] = await items<Named>("/v1/changes?kind=updated&model=ats.tag")
     const trouble: ReadonlyArray<View> = [
       ...pagesOf("overview", ...lists),
       { name: "stream-blocked", path: stream("hris.skill") },
@@ -267,7 +264,7 @@ try {
         act: press("Remove")
       },
       { name: "integration-add", path: "/integrations", act: press("Add an integration") },
-      { name: "event", path: `/events/${updated["position"]}`, act: reveal },
+      { name: "event", path: `/events/${updated?.position}`, act: reveal },
       { name: "hold-340", path: holdOf("hris.staffing_entity"), text: "340 of 340" },
       {
         name: "hold-340-revealed",
@@ -279,8 +276,8 @@ try {
       { name: "plugin-circuit", path: "/plugins/badges" },
       { name: "plugin-dead", path: "/plugins/audience" },
       { name: "plugin-replay", path: "/plugins/audience", act: press("Replay events") },
-      { name: "dead-letter", path: `/dead-letters/${letter["id"]}` },
-      { name: "dead-letter-unknown", path: `/dead-letters/${unknown["id"]}` },
+      { name: "dead-letter", path: `/dead-letters/${letter?.id}` },
+      { name: "dead-letter-unknown", path: `/dead-letters/${unknown?.id}` },
       { name: "dead-letters-redrive", path: "/dead-letters", act: press(/^Send all/) }
     ]
     await shoot(browser, url, "trouble", trouble)

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
 import { TestClock } from "effect/testing"
 import { integration, running, stateOf } from "../../../test/support/capture/Capturing.ts"
 import { start } from "../../../test/support/capture/Rig.ts"
@@ -226,6 +227,20 @@ describe("Capture, when several things happen to a stream", () => {
       assert.isNull(since[0]!.updatedAfter)
       assert.isAtLeast(since.filter(({ updatedAfter }) => updatedAfter !== null).length, 50)
       assert.isAbove((yield* stateOf("ats.application")).sweep!.startedAt, start + 15 * 86_400_000)
+    }))
+
+  it.effect("a poll that an operator requests while a run fails does not wait for the backoff", () =>
+    running(["ats.application"], function*(api) {
+      yield* TestClock.adjust("5 minutes")
+      const answered = yield* Latch.make()
+      api.intercept = () => Effect.andThen(answered.await, broken)
+      yield* TestClock.adjust("2 minutes")
+      const before = api.requests.length
+      api.intercept = (_, answer) => answer
+      yield* (yield* Capture).execute({ integration, model: "ats.application" }, { kind: "poll" })
+      yield* answered.open
+      yield* TestClock.adjust("1 second")
+      assert.isAbove(api.requests.length, before)
     }))
 
   it.effect("the mandatory sweep after a long pause is not repeated at once if its first page fails (W11)", () =>

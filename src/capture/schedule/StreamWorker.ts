@@ -126,7 +126,8 @@ export const recordFailure = Effect.fnUntraced(function*(
       return { before: tx.state, after: failed.state }
     })
   )
-  worker.retryAt = retryAt(worker, after, now)
+  // a command that came during the run does not wait for the backoff
+  worker.retryAt = worker.wakeUp.isOpen() ? 0 : retryAt(worker, after, now)
   yield* Metrics.runEnded(worker.key, "run", after.blocked?.reason ?? "failed")
   const newlyBlocked = after.blocked !== null && before.blocked?.reason !== after.blocked.reason
   const isNew = newlyBlocked || (before.failing === null && after.failing !== null)

@@ -205,7 +205,7 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
     const { page } = await opened()
     const { sandbox, tags } = installation
     await show(page, "/")
-    await page.keyboard.press(".")
+    await page.getByRole("button", { name: "Pause" }).click()
     await page.getByText(/^Paused, as of/).waitFor()
     const held = page.locator(".matter", { hasText: "changes of ats.tag held back" })
     const before = await held.locator("h3").innerText()

@@ -13,9 +13,8 @@ with the JSON of the last time and sends the differences to Kafka. It loses chan
 \`npm run bench\` measures all sections and writes this page; with \`-- --only first,unchanged --runs 3\`, it measures two of them again. Below each
 table are the arguments, the date and the commit of its measurement.
 
-Read processor time and ratios rather than rates: on a shared machine, times vary by a factor of two between runs, processor time by a fifth.
-Values are medians over the runs. Processor time and peak memory are those of the whole process from its start, without the servers of the API,
-Kafka and PostgreSQL, which share the cores.
+Compare processor time and ratios, not rates: on a shared machine, times vary by a factor of two, processor time by a fifth. Values are
+medians of the runs. Processor time and peak memory are those of the whole process, without the servers of the API, Kafka and PostgreSQL.
 `
 
 interface MeasuredSection {

@@ -219,8 +219,10 @@ const fullReadColumns = [
 
 export const sending =
   "A third of the processor time of first reads is [sending to Kafka](decisions/kafka.md#two-drivers)."
+export const storing = "A quarter of a first read is SQLite, an eighth garbage collection, a tenth canonical forms."
+const sweeping = "A fifth of an unchanged sweep is SQLite, a sixth cutting and hashing rows."
 export const heap =
-  "Most of the peak of a first read is garbage that V8 has not collected yet; [options that were tried](decisions/scheduling.md#memory-and-requests) cost a tenth more processor time."
+  "Most of the peak is garbage that V8 has not collected yet; [options that were tried](decisions/scheduling.md#memory-and-requests) cost a tenth more processor time."
 
 export const first: Section = {
   name: "first",
@@ -231,7 +233,13 @@ export const first: Section = {
     goal("with platformatic", cpuRatio("platformatic", "script"), { atMost: 1.5 }, "×", sending),
     goal("with candidates", cpuRatio("candidates", "script"), { atMost: 2.3 }, "×", sending),
     goal("with candidates, platformatic", cpuRatio("candidates_platformatic", "script"), { atMost: 2 }, "×", sending),
-    goal("first read without Kafka, CPU / `fetch` and `JSON.parse`", cpuRatio("log", "read"), { atMost: 5 }, "×"),
+    goal(
+      "first read without Kafka, CPU / `fetch` and `JSON.parse`",
+      cpuRatio("log", "read"),
+      { atMost: 5 },
+      "×",
+      storing
+    ),
     goal("first read, peak memory", valueOf("service.peakMegabytes"), { atMost: 330 }, "MB", heap)
   ],
   table: (runs) => rowsTable(runs, "", names, fullReadColumns),
@@ -245,8 +253,8 @@ export const unchanged: Section = {
   title: "Unchanged records",
   measure,
   goals: [
-    goal("unchanged sweep, CPU / script", cpuRatio("service", "script"), { atMost: 0.9 }, "×"),
-    goal("unchanged sweep, rate / script", rateRatio("service", "script"), { atLeast: 1.3 }, "×")
+    goal("unchanged sweep, CPU / script", cpuRatio("service", "script"), { atMost: 0.9 }, "×", sweeping),
+    goal("unchanged sweep, rate / script", rateRatio("service", "script"), { atLeast: 1.3 }, "×", sweeping)
   ],
   table: (runs) => rowsTable(runs, "", names, fullReadColumns),
   explanation: `

@@ -164,8 +164,7 @@ const show = (without: ReadonlyArray<string>) => (runs: ReadonlyArray<Run>): str
   )
 }
 
-const perPoll =
-  "A poll without changes costs 1.2 ms in many small steps; fewer polls of quiet streams help."
+const perPoll = "A poll without changes costs 1.2 ms in many small steps; fewer polls of quiet streams help."
 const memory = "3,300 streams keep 130 MB in use; V8 lets the heap grow to four times that."
 
 export const streams: Section = {

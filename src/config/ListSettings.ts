@@ -17,7 +17,7 @@ const reservedSteps: ReadonlySet<string> = new Set(["created", "updated", "delet
 
 /** The endings of the names that the documents of Kafka and HTTP make for a model from the name of its records' type. */
 const typeEndings = ["", "Event", "EventData", "State", "Envelope", "CurrentRecord", "ChangeContent"]
-const typeNamesOf = (title: string) => typeEndings.map((ending) => title + ending)
+export const typeNamesOf = (title: string) => typeEndings.map((ending) => title + ending)
 
 /** A list of the file, or of the variable: `hris.employee=/hris/employees`. */
 const parseList = (item: ConfigValue): AnyList | undefined => {

@@ -5,7 +5,10 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
 import { entry } from "../../../test/integration/publish/Entries.ts"
+import { typeNamesOf } from "../../config/ListSettings.ts"
+import { builtInModels } from "../../domain/BuiltInModels.ts"
 import { cloudEventTextOf } from "../../domain/ChangeEvent.ts"
+import { asyncApiOf } from "../../publish/kafka/AsyncApi.ts"
 import { Api } from "./Api.ts"
 
 interface Operation {
@@ -151,5 +154,15 @@ describe("the OpenAPI document", () => {
     const kind = parameters.find(({ name }) => name === "kind")
     assert.deepInclude({ ...kind }, { style: "form", explode: false })
     assert.deepInclude({ ...kind?.schema }, { type: "array" })
+  })
+
+  it("and the document of Kafka have no schema of a model whose name another list may have", () => {
+    const options = { version: "1", models: builtInModels.entries, topic: "{model}", state: true }
+    const forms = [{}, { format: "debezium" as const }].map((form) => asyncApiOf({ ...options, ...form }))
+    const documents: ReadonlyArray<Pick<Document, "components">> = JSON.parse(JSON.stringify([document, ...forms]))
+    const names = documents.flatMap(({ components }) => Object.keys(components.schemas))
+    const own = names.filter((name) => name.startsWith("Payslip"))
+    assert.includeMembers([...typeNamesOf("Payslip")], own)
+    assert.includeMembers(own, ["PayslipEvent", "PayslipEventData", "PayslipState"])
   })
 })

@@ -25,7 +25,7 @@ const found = async (ask: Installation["ask"]): Promise<string> => {
 }
 
 describe.skipIf(missing !== null)(`the past in the console${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
-  suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
     const using = (
       body: (installation: Installation, browser: Browser, brokers: ReadonlyArray<string>) => Promise<void>
     ) =>
@@ -91,6 +91,8 @@ describe.skipIf(missing !== null)(`the past in the console${missing === null ? "
           await page.getByText("now 11 events for Kafka, 2 open deliveries, 5 dead letters").waitFor({
             state: "attached"
           })
+          // drawn after the page is shown
+          await page.locator(".plot canvas").nth(3).waitFor()
           assert.strictEqual(await page.locator(".plot canvas").count(), 4)
           await page.getByText(/^store: \d+ MiB · [\d,]+ GiB of [\d,]+ GiB free on its disk$/).waitFor()
           // the runs outlast the process too

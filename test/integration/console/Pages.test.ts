@@ -270,6 +270,9 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
     await page.goto("/holds")
     await page.getByRole("alert").getByText(problem.detail).waitFor()
     assert.deepStrictEqual(await violationsIn(page), [])
+    // an update would read the holds too
+    await page.getByRole("button", { name: "Pause" }).click()
+    await page.getByText(/^Paused, as of/).waitFor()
     await page.unroute("**/v1/holds?*")
     await page.getByRole("button", { name: "Try again" }).click()
     await page.getByRole("rowheader", { name: /^Hold \d+$/ }).waitFor()

@@ -212,7 +212,7 @@ for (const [language, { build, missing: noTools }] of Object.entries(toolchains)
   describe.skipIf(missing !== null)(
     `the example in ${language}${missing === null ? "" : ` (skipped: ${missing})`}`,
     () => {
-      suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+      suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
         it.effect(
           "holds the records of /v1/records after it was killed, and after another store was adopted",
           () =>

@@ -88,7 +88,7 @@ const jars = attempt("fetching the broker's jars with Maven", () =>
   cachedFolder("kafka/4.1.0", async (folder) => {
     await writeFile(join(folder, "pom.xml"), pom)
     const copy = ["-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime", `-DoutputDirectory=${folder}`]
-    await exec("mvn", copy, { cwd: folder, timeout: 100_000 })
+    await exec("mvn", copy, { cwd: folder, timeout: 200_000 })
   }))
 
 const properties = (folder: string, port: number, controller: number, sasl: number) => `

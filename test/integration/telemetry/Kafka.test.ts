@@ -36,7 +36,7 @@ const published = Effect.fnUntraced(function*(topic: string) {
 })
 
 describe.skipIf(missing !== null)(`traces in Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
-  layer(broker, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+  layer(broker, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
     it.effect(
       "a message names the span that stored its event, and the relay's span continues that trace",
       () =>

@@ -31,7 +31,8 @@ export const streams: Scenes = {
       ]] as const
     ) {
       await page.getByRole("link", { name, exact: true }).click()
-      await page.waitForURL(`**${path}`)
+      // the page of the API needs a long time on a slow machine until it is complete
+      await page.waitForURL(`**${path}`, { waitUntil: "commit" })
       await page.goBack()
     }
     await page.locator(".skip").focus()

@@ -54,7 +54,9 @@ const characters = [
 const damaged = (text: string, random: SeededRandom): string => {
   const at = random.int(0, text.length)
   const kept = random.pick([0, 0, 1, 2])
-  return text.slice(0, at) + (random.boolean(0.7) ? random.pick(characters) : "") + text.slice(at + kept)
+  const changed = text.slice(0, at) + (random.boolean(0.7) ? random.pick(characters) : "") + text.slice(at + kept)
+  // without a backslash in a name, as in `names`
+  return /\\\\(?:[^"\\]|\\.)*"\s*:/.test(changed) ? text : changed
 }
 
 const parsed = (text: string): { readonly value: unknown } | null => {

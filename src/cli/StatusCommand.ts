@@ -11,12 +11,19 @@ export const status = clientCommand("status", {
   request: (client) =>
     Effect.all({
       readiness: client.readiness,
+      overview: client.currentOverview,
       streams: client.allStreams,
       holds: Effect.map(client.holds.list({ query: { state: "open", limit: 1000 } }), ({ items }) => items),
       plugins: client.plugins.list(),
       fleet: client.fleet.list()
     }).pipe(
-      Effect.map(({ readiness: { cause, checks }, ...others }): Status => ({ outage: cause, checks, ...others }))
+      Effect.map(({ overview: { matters, omitted }, readiness: { cause, checks }, ...others }): Status => ({
+        outage: cause,
+        checks,
+        matters,
+        omitted,
+        ...others
+      }))
     ),
   text: statusText,
   json: (status) => ({ ...status, plugins: status.plugins.items, fleet: status.fleet.items })

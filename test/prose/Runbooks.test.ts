@@ -51,7 +51,14 @@ describe("the alerts", () => {
     const rows = [...table].map(([, cause, alerts = ""]) => [cause, alerts.match(/Rollcall\w+/g) ?? []] as const).slice(
       1
     )
-    const onlyPrometheus = ["Down", "ShardsUnowned", "StoreSlow", "RetentionFailing", "RedactionFailed"]
+    const onlyPrometheus = [
+      "Down",
+      "ShardsUnowned",
+      "StoreSlow",
+      "RetentionFailing",
+      "RedactionFailed",
+      "DeliveriesLate"
+    ]
     const named = [...rows.flatMap(([, names]) => names), ...onlyPrometheus.map((name) => `Rollcall${name}`)]
     assert.sameMembers([...new Set(named)], namesOf(alerts))
     const causes = new Set(read("src/http/overview/MatterViews.ts").match(/(?<=case ")\w+/g))

@@ -182,7 +182,7 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
   const httpClient = (yield* HttpClient.HttpClient).pipe(
     HttpClient.mapRequest(flow(
       HttpClientRequest.prependUrl(url),
-      HttpClientRequest.setHeader("user-agent", `rollcall/${version}`),
+      HttpClientRequest.setHeaders({ "user-agent": `rollcall/${version}`, "cache-control": "no-cache" }),
       token === null ? identity : HttpClientRequest.bearerToken(token)
     )),
     HttpClient.transform((response, request) =>
@@ -224,6 +224,11 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     url,
     readiness: api.health.ready().pipe(
       Effect.catchTag("NotReady", ({ checks }) => Effect.succeed({ checks, cause: null }))
+    ),
+    /** The response is text only for a request of server-sent events. */
+    currentOverview: Effect.flatMap(
+      api.overview.show(),
+      (view) => typeof view === "string" ? Effect.fail(notRollcall) : Effect.succeed(view)
     ),
     /** The body is sent unchecked, so that the server reports all faults, including unknown names of models. */
     addIntegration: (body: unknown) =>

@@ -20,7 +20,7 @@ const handlerState = (plugin: PluginView, { trigger, circuit_open }: PluginView[
   return circuit_open === null ? "on" : `circuit open, next attempt ${timeOfDay(circuit_open.until)}`
 }
 
-const pluginTable = (plugins: ReadonlyArray<PluginView>): string =>
+export const pluginTable = (plugins: ReadonlyArray<PluginView>): string =>
   table(plugins.flatMap((plugin) => plugin.handlers.map((handler) => ({ plugin, ...handler }))), {
     PLUGIN: ({ plugin }) => plugin.plugin,
     HANDLER: ({ handler }) => handler,

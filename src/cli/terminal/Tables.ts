@@ -3,7 +3,6 @@ import type { IntegrationView } from "../../http/contract/Api.ts"
 import type { HoldView } from "../../http/contract/HoldApi.ts"
 import type { StreamView } from "../../http/contract/StreamApi.ts"
 import { oneLine, paint } from "../../telemetry/TerminalText.ts"
-import { freshnessOf, modelsOf, pendingOf, type StreamGroup, sumOf } from "./StreamGroups.ts"
 
 /** `12,345` */
 export const formatCount = (count: number): string => count.toLocaleString("en")
@@ -89,25 +88,31 @@ const streamCondition = (stream: StreamView | undefined): string => {
   return stream.phase
 }
 
-/** A table with a row per group. */
-export const streamGroupTable = (groups: ReadonlyArray<StreamGroup>): string =>
+const pendingOf = ({ pending }: StreamView): number => Object.values(pending).reduce((sum, rows) => sum + rows, 0)
+
+const sumOf = (streams: ReadonlyArray<StreamView>, count: (stream: StreamView) => number): number =>
+  streams.reduce((sum, stream) => sum + count(stream), 0)
+
+/** The freshness of the stream that is furthest behind: the greatest value. */
+const freshnessOf = (streams: ReadonlyArray<StreamView>): string => {
+  const seconds = streams.flatMap(({ freshness_seconds }) => freshness_seconds ?? [])
+  return seconds.length < streams.length ? "–" : formatSeconds(Math.max(...seconds))
+}
+
+/** A table with a row per group. A group is one stream, or several of one integration in the same condition. */
+export const streamGroupTable = (groups: ReadonlyArray<ReadonlyArray<StreamView>>): string =>
   table(groups, {
-    INTEGRATION: ({ integration }) => integration,
-    MODEL: modelsOf,
-    CONDITION: ({ streams }) => streamCondition(streams[0]),
-    RECORDS: ({ streams }) => formatCount(sumOf(streams, ({ records_live }) => records_live)),
-    PENDING: ({ streams }) => String(sumOf(streams, pendingOf)),
-    QUARANTINED: ({ streams }) => String(sumOf(streams, ({ quarantined }) => quarantined)),
-    FRESH: ({ streams }) => {
-      const seconds = freshnessOf(streams)
-      return seconds === null ? "–" : formatSeconds(seconds)
-    }
+    INTEGRATION: ([first]) => first?.integration ?? "",
+    MODEL: ([first, ...others]) => others.length === 0 ? first?.model ?? "" : `${others.length + 1} models`,
+    CONDITION: ([first]) => streamCondition(first),
+    RECORDS: (streams) => formatCount(sumOf(streams, ({ records_live }) => records_live)),
+    PENDING: (streams) => String(sumOf(streams, pendingOf)),
+    QUARANTINED: (streams) => String(sumOf(streams, ({ quarantined }) => quarantined)),
+    FRESH: freshnessOf
   })
 
 export const streamTable = (streams: ReadonlyArray<StreamView>): string =>
-  streamGroupTable(
-    streams.map((stream) => ({ integration: stream.integration, streams: [stream], cause: null, isWhole: false }))
-  )
+  streamGroupTable(streams.map((stream) => [stream]))
 
 export const holdTable = (holds: ReadonlyArray<HoldView>): string =>
   table(holds, {

@@ -38,7 +38,8 @@ const Matter = Schema.Struct({
   }),
   stream_count: Schema.Int,
   action: Schema.String.annotate({ description: "What to do next, as the label of a link" }),
-  link: Schema.String.annotate({ description: "The page of the console on which this can be done" })
+  link: Schema.String.annotate({ description: "The page of the console on which this can be done" }),
+  command: Schema.String.annotate({ description: "The command with which this can be done, or which shows more" })
 }).annotate({ identifier: "Matter" })
 export type Matter = typeof Matter.Type
 

@@ -1,11 +1,10 @@
 /**
  * The matters of an installation: each cause that needs attention, and how badly. They are computed here and nowhere else, from the state of
- * the installation. Other modules show them in their own words:
+ * the installation. Other modules show them:
  *
  * | where | which matters |
  * |---|---|
- * | the console (`overview/MatterViews.ts`) | all, except `starting`, `left_over` and `waiting`; `unread` and `store` as the headline |
- * | `rollcall status` (`cli/terminal/StatusText.ts`) | those of processes and plugins, and of streams that are blocked, failing, paused or starting; `unread` first |
+ * | the console and `rollcall status` (`overview/MatterViews.ts`) | all; `unread` and `store` as the headline |
  * | `doctor` (`cli/doctor/FleetChecks.ts`, `AddressCheck.ts`) | those of processes; `unread` |
  * | readiness (`http/health/HealthHandlers.ts`, `app/Readiness.ts`) | `unread` as `degraded`; `late_sweep` |
  *
@@ -13,8 +12,8 @@
  * expressions.
  *
  * A new cause needs a member of `Matter`, a line in `mattersOf` and a row in the table below. The type check then asks for its case in
- * `MatterViews.ts`, and for a plugin's cause in `StatusText.ts`. If the console shows it as a new kind, the kind is added in
- * `contract/OverviewApi.ts` and `console/pages/Overview.tsx`. `status` and `doctor` show other causes only if you add them there.
+ * `MatterViews.ts`. If the console shows it as a new kind, the kind is added in `contract/OverviewApi.ts` and `console/pages/Overview.tsx`.
+ * `doctor` shows other causes only if you add them there.
  *
  * | cause | scope | severity | remedy | alert |
  * |---|---|---|---|---|
@@ -35,8 +34,6 @@
  * | not_running | a plugin in integrations | act if it is not configured or the API refuses it, otherwise watch | its reason says it | RollcallPluginUnconfigured |
  * | circuit | a handler with open deliveries | act | repair what it calls | RollcallHandlerCircuitOpen |
  * | dead_letters | a handler | act | send them again, resolve or discard them | RollcallDeadLetters |
- * | waiting | a handler | watch | none: they are tried again | RollcallDeliveriesLate |
- * | starting | streams | watch | wait for the API | |
  * | late | streams | watch | a larger request budget, or longer intervals | RollcallFeedLate, RollcallFeedDown |
  * | late_sweep | streams | watch | a longer sweep interval | RollcallSweepsLate |
  * | paused | streams | watch | resume them | |
@@ -86,13 +83,15 @@ export interface Installation {
   readonly open: ReadonlyArray<HandlerName & { readonly integration: string }>
 }
 
-type StreamCause = "blocked" | "failing" | "starting" | "late" | "late_sweep" | "paused" | "quarantine"
+type StreamCause = "blocked" | "failing" | "late" | "late_sweep" | "paused" | "quarantine"
 
 type PluginCause =
   | { readonly cause: "plugin_off" | "left_over" }
   | {
     readonly cause: "not_running"
     readonly state: Exclude<PluginIntegration["state"], "on">
+    /** The same in all the integrations. */
+    readonly reason: string | null
     readonly integrations: ReadonlyArray<PluginIntegration>
   }
   | {
@@ -112,7 +111,6 @@ type PluginCause =
     /** Those in which deliveries wait; none if it was not read. */
     readonly integrations: ReadonlyArray<string>
   }
-  | { readonly cause: "waiting"; readonly handler: string; readonly count: number }
 
 /** `since`: RFC 3339; null if the state does not show it. */
 export type Matter =
@@ -250,13 +248,15 @@ const outageMatters = (streams: ReadonlyArray<Condition>): ReadonlyArray<Matter>
 const watchedMatters = (streams: ReadonlyArray<Condition>): ReadonlyArray<Matter> => {
   const late = inState(streams, "late")
   return [
-    ...ofStreams("starting", "watch", streams.filter(({ hasStarted, state }) => !hasStarted && state !== "failing")),
     ...ofStreams("late", "watch", late, sinceOf(late)),
     ...ofStreams("late_sweep", "watch", streams.filter(({ lateSweep }) => lateSweep !== null)),
     ...ofStreams("paused", "watch", inState(streams, "paused")),
     ...ofStreams("quarantine", "watch", streams.filter(({ stream }) => stream.quarantined > 0))
   ]
 }
+
+/** That the configuration leaves out an integration is not a matter, and a plugin that is off everywhere is one already. */
+const isMatter = ({ reason, state }: PluginIntegration): boolean => state !== "off" || reason === "by an operator"
 
 const notRunning = ["unconfigured", "blocked", "off", "removed"] as const
 
@@ -269,11 +269,13 @@ const pluginMatters = (
     ? [{ cause: configured ? "plugin_off" : "left_over", severity: "watch", since: null, plugin } as const]
     : [],
   ...notRunning.flatMap((state): ReadonlyArray<Matter> => {
-    const some = integrations.filter((one) => one.state === state)
+    const some = integrations.filter((one) => one.state === state && isMatter(one))
     const severity = state === "unconfigured" || state === "blocked" ? "act" : "watch"
-    return some.length === 0 ? [] : [{ cause: "not_running", severity, since: null, plugin, state, integrations: some }]
+    return [...Map.groupBy(some, ({ reason }) => reason)].map(([reason, integrations]) =>
+      ({ cause: "not_running", severity, since: null, plugin, state, reason, integrations }) as const
+    )
   }),
-  ...handlers.flatMap(({ circuit_open: circuit, dead, handler, oldest_at, waiting }): ReadonlyArray<Matter> => {
+  ...handlers.flatMap(({ circuit_open: circuit, dead, handler, oldest_at }): ReadonlyArray<Matter> => {
     const is = (one: HandlerName) => one.plugin === plugin && one.handler === handler
     const first = oldest.find(is) ?? null
     const of = { plugin, handler }
@@ -292,10 +294,7 @@ const pluginMatters = (
           oldest: first,
           isOpen: circuit !== null && oldest_at === null
         } as const
-      ],
-      ...waiting === 0 || dead > 0 || circuit !== null
-        ? []
-        : [{ cause: "waiting", severity: "watch", since: oldest_at, ...of, count: waiting } as const]
+      ]
     ]
   })
 ]

@@ -87,9 +87,27 @@ describe("what needs attention", () => {
       integration_count: 20,
       stream_count: 40,
       action: "Show streams",
-      link: "/streams?state=blocked"
+      link: "/streams?state=blocked",
+      command: "rollcall streams list"
     })
-    assert.deepInclude(others[0], { title: "1 stream blocked", action: "Open stream", link: "/streams/a%3A1/ats.tag" })
+    assert.deepInclude(others[0], {
+      title: "1 stream blocked",
+      action: "Open stream",
+      link: "/streams/a%3A1/ats.tag",
+      command: "rollcall streams show a:1/ats.tag"
+    })
+  })
+
+  it("names the page of the API's log, which does not make the causes of two streams different", () => {
+    const streams = [1, 2].map((number) =>
+      row(`a:${number}`, {
+        failing: { count: 3, message: "status 500", since: at(number), log_url: `https://logs.example.com/${number}` }
+      })
+    )
+    assert.deepStrictEqual(
+      viewsOf(mattersOf({ streams })).map(({ detail, title }) => [title, detail]),
+      [["2 streams failing", "status 500. Log: https://logs.example.com/1"]]
+    )
   })
 
   it("names the known integration that was probably meant, and leads to the page of the misspelled one", () => {
@@ -197,6 +215,41 @@ describe("what needs attention", () => {
         ["13 dead letters of audience (ats.tag.created)", [], true]
       ]
     )
+  })
+
+  it("has the integrations in which a plugin does not run for the same reason together, and its left deliveries", () => {
+    const of = (integration: string, state: "off" | "on" | "unconfigured" | "removed", reason: string | null) => ({
+      integration,
+      state,
+      reason
+    })
+    const items = [
+      plugin("digest", [], [
+        of("a:1", "on", null),
+        of("a:2", "off", "by an operator"),
+        of("a:3", "off", "in the configuration"),
+        of("a:4", "unconfigured", "URL is not set"),
+        of("a:5", "unconfigured", "URL is not set"),
+        of("a:6", "unconfigured", "KEY is not set"),
+        of("a:7", "removed", "1 delivery is waiting until the integration is added again")
+      ]),
+      { ...plugin("off", [], [of("a:1", "off", "by an operator, everywhere")]), on: false },
+      { ...plugin("gone", []), configured: false, on: false }
+    ]
+    const found = viewsOf(mattersOf({ plugins: { ...plugins, items } }))
+    assert.deepStrictEqual(found.map(({ detail, integrations, title }) => [title, integrations, detail]), [
+      ["digest does not run in 2 integrations", ["a:4", "a:5"], "URL is not set."],
+      ["digest does not run in 1 integration", ["a:6"], "KEY is not set."],
+      ["digest is switched off in 1 integration", ["a:2"], "by an operator."],
+      [
+        "Deliveries of digest wait in 1 removed integration",
+        ["a:7"],
+        "1 delivery is waiting until the integration is added again."
+      ],
+      ["off is switched off", [], "Its deliveries wait, in order, until an operator switches it on."],
+      ["gone is no longer configured", [], "It has deliveries left, which wait until it is configured again."]
+    ])
+    assert.strictEqual(found[4]?.command, "rollcall plugins on off")
   })
 
   it("is a plugin that does not run, an open circuit for which deliveries wait, and writes that an operator has stopped", () => {

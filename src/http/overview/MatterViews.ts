@@ -1,17 +1,19 @@
 /**
- * The matters as the console shows them, the most urgent first: with a title, the cause in words, and the page on which something can be done.
+ * The matters in words, as the console and `rollcall status` show them, the most urgent first: with a title, the cause, and the page and the
+ * command with which something can be done.
  *
  * Gotchas
  * - Some reasons and messages come from plugins and from the API. They are masked before they are stored   (I11).
  */
 import { similarName } from "../../domain/ClosestName.ts"
+import { timeInWords } from "../../domain/Watermark.ts"
 import type { Matter as MatterView } from "../contract/OverviewApi.ts"
 import type { Matter } from "../matters/Matters.ts"
 import { type Condition, isUnknown } from "../matters/StreamConditions.ts"
 
 type Scope = Pick<MatterView, "integrations" | "integration_count" | "stream_count">
-/** The page on which something can be done, and the scope if the matter concerns integrations. */
-type Place = Pick<MatterView, "action" | "link"> & Partial<Scope>
+/** The page and the command with which something can be done, and the scope if the matter concerns integrations. */
+type Place = Pick<MatterView, "action" | "link" | "command"> & Partial<Scope>
 type StreamMatter = Extract<Matter, { readonly streams: unknown }>
 type PluginMatter = Extract<Matter, { readonly plugin: string }>
 
@@ -74,7 +76,7 @@ const meantText = (streams: ReadonlyArray<Condition["stream"]>, known: ReadonlyA
   return meant.length === 0 ? "" : ` Did you mean ${meant.join(", ")}? Then remove the misspelled integration.`
 }
 
-const ofStreams = ({ cause, streams: conditions }: StreamMatter, known: ReadonlyArray<string>): Shown | null => {
+const ofStreams = ({ cause, streams: conditions }: StreamMatter, known: ReadonlyArray<string>): Shown => {
   const streams = conditions.map(({ stream }) => stream)
   const [{ cause: why = "", lateSweep = null } = {}] = conditions
   const several = count(streams.length, "stream")
@@ -85,14 +87,14 @@ const ofStreams = ({ cause, streams: conditions }: StreamMatter, known: Readonly
       : link.startsWith("/integrations")
       ? "Open integration"
       : "Show streams"
-    return { ...scopeOf(streams), action, link }
+    const command = streams.length === 1 ? `rollcall streams show ${streams[0]?.stream}` : "rollcall streams list"
+    return { ...scopeOf(streams), action, link, command }
   }
   switch (cause) {
-    case "starting":
-      return null
     case "blocked":
     case "failing": {
-      const detail = `${closed(short(why))}${meantText(streams, known)}`
+      const log = streams[0]?.[cause]?.log_url
+      const detail = `${closed(short(why))}${meantText(streams, known)}${log === undefined ? "" : ` Log: ${log}`}`
       const there = place(query({ state: cause }))
       const ids = scopeOf(streams).integrations
       const isWrong = cause === "blocked" && ids.length === 1 && streams.every(isUnknown)
@@ -115,7 +117,8 @@ const ofStreams = ({ cause, streams: conditions }: StreamMatter, known: Readonly
     }
     case "paused": {
       const detail = "A paused stream is not read until an operator resumes it."
-      const there = place(query({ state: "paused" }))
+      const command = `rollcall streams resume ${streams.length === 1 ? streams[0]?.stream : "<stream>"}`
+      const there = { ...place(query({ state: "paused" })), command }
       return shown("switched_off", "paused", `${several} paused by an operator`, detail, there)
     }
     case "quarantine": {
@@ -127,32 +130,46 @@ const ofStreams = ({ cause, streams: conditions }: StreamMatter, known: Readonly
   }
 }
 
-const ofPlugin = (matter: PluginMatter): Shown | null => {
+const ofPlugin = (matter: PluginMatter): Shown => {
   const { plugin } = matter
-  const page = { action: "Open plugin", link: `/plugins/${encodeURIComponent(plugin)}` }
+  const page = {
+    action: "Open plugin",
+    link: `/plugins/${encodeURIComponent(plugin)}`,
+    command: `rollcall plugins show ${plugin}`
+  }
   switch (matter.cause) {
-    case "left_over":
-    case "waiting":
-      return null
+    case "left_over": {
+      const detail = "It has deliveries left, which wait until it is configured again."
+      return shown("plugin", `left_over/${plugin}`, `${plugin} is no longer configured`, detail, page)
+    }
     case "plugin_off": {
       const detail = "Its deliveries wait, in order, until an operator switches it on."
-      return shown("switched_off", `off/${plugin}`, `${plugin} is switched off`, detail, page)
+      const there = { ...page, command: `rollcall plugins on ${plugin}` }
+      return shown("switched_off", `off/${plugin}`, `${plugin} is switched off`, detail, there)
     }
     case "not_running": {
-      const { integrations, state } = matter
-      if (state === "off" || state === "removed") return null
+      const { integrations, reason, state } = matter
       const where = count(integrations.length, "integration")
-      const title = state === "blocked"
-        ? `Deliveries of ${plugin} wait for the API in ${where}`
-        : `${plugin} does not run in ${where}`
+      const titles = {
+        blocked: `Deliveries of ${plugin} wait for the API in ${where}`,
+        off: `${plugin} is switched off in ${where}`,
+        removed: `Deliveries of ${plugin} wait in ${count(integrations.length, "removed integration")}`,
+        unconfigured: `${plugin} does not run in ${where}`
+      }
+      const kind = state === "off" ? "switched_off" : "plugin"
       const there = { ...scopeOf(integrations, 0), ...page }
-      return shown("plugin", `${state}/${plugin}`, title, short(integrations[0]?.reason), there)
+      return shown(kind, `${state}/${plugin}/${reason}`, titles[state], closed(short(reason)), there)
     }
     case "dead_letters": {
       const { handler, oldest } = matter
       const title = `${count(matter.count, "dead letter")} of ${plugin} (${handler})`
       const scope = scopeOf((oldest?.integrations ?? []).map((integration) => ({ integration })), 0)
-      const there = { ...scope, action: "Review", link: `/dead-letters${query({ plugin, handler })}` }
+      const there = {
+        ...scope,
+        action: "Review",
+        link: `/dead-letters${query({ plugin, handler })}`,
+        command: `rollcall deadletters list --plugin ${plugin} --handler ${handler}`
+      }
       const circuit = matter.isOpen ? " The circuit of the handler is open: its next delivery is a try." : ""
       return shown(
         "dead_letters",
@@ -166,10 +183,14 @@ const ofPlugin = (matter: PluginMatter): Shown | null => {
       const detail =
         `${
           count(matter.failures, "failure")
-        } in a row, of different records. One delivery is tried from time to time; ` +
-        "the others wait and are not lost."
+        } in a row, of different records. One delivery is tried from time to time, the next at ` +
+        `${timeInWords(matter.until)}; the others wait and are not lost.`
       const { handler } = matter
-      const there = { ...scopeOf(matter.integrations.map((integration) => ({ integration })), 0), ...page }
+      const there = {
+        ...scopeOf(matter.integrations.map((integration) => ({ integration })), 0),
+        ...page,
+        command: `rollcall plugins try ${plugin} ${handler}`
+      }
       return shown("circuit", `circuit/${plugin}/${handler}`, `Circuit open: ${plugin} (${handler})`, detail, there)
     }
   }
@@ -186,10 +207,10 @@ const silentDetail =
 const sizeText = (bytes: number): string =>
   bytes < 1024 ** 3 ? `${Math.round(bytes / 1024 ** 2)} MiB` : `${(bytes / 1024 ** 3).toFixed(1)} GiB`
 
-/** Null if the console does not show the matter. */
+/** Null for the headline. */
 const shownOf = (matter: Matter, known: ReadonlyArray<string>): Shown | null => {
-  const processes = { action: "Show processes", link: "/processes" }
-  const plugins = { action: "Show plugins", link: "/plugins" }
+  const processes = { action: "Show processes", link: "/processes", command: "rollcall fleet" }
+  const plugins = { action: "Show plugins", link: "/plugins", command: "rollcall plugins list" }
   if ("plugin" in matter) return ofPlugin(matter)
   if ("streams" in matter) return ofStreams(matter, known)
   switch (matter.cause) {
@@ -236,12 +257,13 @@ const shownOf = (matter: Matter, known: ReadonlyArray<string>): Shown | null => 
     case "writes_stopped": {
       const title = "An operator has stopped the writes of all plugins"
       const detail = "Deliveries that need to write wait until the writes are resumed."
-      return shown("switched_off", "writes", title, detail, plugins)
+      return shown("switched_off", "writes", title, detail, { ...plugins, command: "rollcall plugins resume-writes" })
     }
     case "hold": {
       const { hold } = matter
       const title = `${count(hold.records, "change")} of ${hold.model} held back${heldKinds[hold.kind]}`
-      const there = { ...scopeOf([hold]), action: "Review", link: `/holds/${hold.id}` }
+      const command = `rollcall holds show ${hold.id}`
+      const there = { ...scopeOf([hold]), action: "Review", link: `/holds/${hold.id}`, command }
       return shown("hold", `hold/${hold.id}`, title, hold.reason, there)
     }
   }

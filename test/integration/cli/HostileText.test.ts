@@ -38,6 +38,7 @@ const { components, paths }: {
 const values: Readonly<Record<string, unknown>> = {
   next: null,
   model: "ats.application",
+  models: ["ats.application"],
   // after the last sweep
   accepted_at: "2026-03-02T12:00:00.000Z",
   ranges: [],
@@ -53,7 +54,7 @@ const isTime = /(^|_)(at|since|until|to|watermark)$/
 const valueOf = (schema: JsonSchema, name = ""): unknown => {
   const { $ref, additionalProperties, allOf = [], enum: choices, items, properties = {}, type } = schema
   const anyOf = schema.anyOf ?? schema.oneOf
-  if (name in values) return values[name]
+  if (name in values && items?.type !== "string") return values[name]
   if ($ref !== undefined) return valueOf(components.schemas[$ref.split("/").at(-1)!]!, name)
   if (anyOf !== undefined) return valueOf(anyOf.find((one) => one.type !== "null")!, name)
   if (choices !== undefined) return choices[0]

@@ -78,7 +78,10 @@ describe("rollcall plugins, rollcall deadletters", () => {
         (yield* rollcall("plugins", "stop-writes")).stdout,
         "the writes of all plugins are stopped\n"
       )
-      assert.match((yield* rollcall("status")).stdout, /writes of all plugins are stopped.*\n.*\n.*picky/)
+      assert.match(
+        (yield* rollcall("status")).stdout,
+        /stopped the writes of all plugins: .*\n +`rollcall plugins resume-writes`$/m
+      )
       assert.strictEqual(
         (yield* rollcall("plugins", "resume-writes")).stdout,
         "the writes of all plugins are resumed\n"

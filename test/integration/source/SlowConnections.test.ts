@@ -13,10 +13,15 @@ import * as Certificates from "../../support/services/Certificates.ts"
 import { clientOf, json, readTags, refusal, secured } from "./Loopback.ts"
 
 const success = JSON.stringify({ status: "success", data: { next: null, results: [] } })
+/** Resolves when the rate-limit response is sent. */
+let limited = Promise.withResolvers<void>()
+/** Continues later than the client gets that response, however long it takes to send it. */
+const afterLimit = (next: () => void): void => void limited.promise.then(() => setTimeout(next, 300))
+
 /** The times of the requests, in ms. The first one gets a rate-limit response that requests a pause of one second. */
 const limiting = (arrivals: Array<number>): RequestListener => (_, response) => {
   if (arrivals.push(performance.now()) > 1) return void json(response, success)
-  response.setHeader("retry-after", "1")
+  response.once("finish", limited.resolve).setHeader("retry-after", "1")
   json(response, refusal("PLATFORM.RATE_LIMIT_EXCEEDED"), 429)
 }
 
@@ -31,13 +36,15 @@ const started = (server: Server) =>
     () => Effect.sync(() => (server.close(), server.closeAllConnections()))
   )
 
-/** Looking up the address of the second and later connections takes so long, in ms. */
-const slowLookups = (millis: number): void => {
+/** Looking up the address of the second and later connections takes until after the limit. */
+const slowLookups = (): void => {
   const lookup = dns.lookup
   let lookups = 0
   vi.spyOn(dns, "lookup").mockImplementation(
     ((...args: Parameters<typeof lookup>) => {
-      setTimeout(() => lookup(...args), lookups++ === 0 ? 0 : millis)
+      const next = () => void lookup(...args)
+      if (lookups++ === 0) next()
+      else afterLimit(next)
     }) as typeof lookup
   )
 }
@@ -63,7 +70,8 @@ const isSentAfterThePause = Effect.fnUntraced(function*(
   arrivals: ReadonlyArray<number>,
   client = UnifiedApi.httpClient
 ) {
-  slowLookups(300)
+  limited = Promise.withResolvers()
+  slowLookups()
   const calls: Array<string> = []
   yield* Effect.all([readTags("a:1"), readTags("b:2"), write(calls)], { concurrency: 3 }).pipe(
     Effect.provide(clientOf(url, { retryBase: "100 millis" }, client))
@@ -110,11 +118,13 @@ describe("a request that is still connecting when the account is paused", () => 
             const upstream = connect(port, "127.0.0.1")
             upstream.on("error", () => client.destroy())
             client.on("error", () => upstream.destroy())
-            setTimeout(() => {
+            const next = () => {
               client.write(`HTTP/1.1 ${answer}\r\n\r\n`)
               if (answer.startsWith("200")) client.pipe(upstream).pipe(client)
               else upstream.destroy()
-            }, number === 1 ? 0 : 300)
+            }
+            if (number === 1) next()
+            else afterLimit(next)
           })
           const proxyPort = yield* started(proxy)
           const proxied = OutgoingHttp.layer({

@@ -15,17 +15,23 @@ describe("metrics over OTLP", () => {
           await running.says(/backfill complete/, "stderr")
           await createTag()
           await running.says(/written/)
-          // the gauges that are read count the stored deliveries, so they are those of an export after the write
-          const before = collector.requests.length
-          await collector.until(({ requests }) => requests.length > before + 1)
-          const exposition = await (await fetch(`${api}/metrics`)).text()
-          assert.sameMembers([...collector.metrics.keys()], [...namesIn(exposition)])
+          const page = async () => (await fetch(`${api}/metrics`)).text()
+          // The gauges that are read count the stored deliveries, so they are those of an export after the write. A counter appears with
+          // its first value, so the export is one between two pages with the same names.
+          let [exposition, later] = ["", await page()]
+          let metrics = collector.metrics
+          while (namesIn(exposition).size !== namesIn(later).size) {
+            exposition = later
+            const before = collector.requests.length
+            metrics = await collector.until((now) => now.requests.length > before + 1 && now.metrics)
+            later = await page()
+          }
+          assert.sameMembers([...metrics.keys()], [...namesIn(exposition)])
           for (const [, name = "", type] of exposition.matchAll(/^# TYPE (\S+) (\S+)/gm)) {
-            assert.strictEqual(collector.metrics.get(name)?.type, type, name)
+            assert.strictEqual(metrics.get(name)?.type, type, name)
           }
           const valueOf = (name: string, labels: object = {}) =>
-            collector.metrics.get(name)?.points.find((point) => JSON.stringify(point.labels) === JSON.stringify(labels))
-              ?.value
+            metrics.get(name)?.points.find((point) => JSON.stringify(point.labels) === JSON.stringify(labels))?.value
           assert.strictEqual(valueOf("rollcall_streams", { model: "ats.tag", state: "ok" }), 1)
           assert.strictEqual(valueOf("rollcall_shards_owned"), 64)
           assert.isAbove(valueOf("process_cpu_seconds_total") ?? 0, 0)

@@ -28,7 +28,7 @@ export const kafkaSuite = (driver: DriverName, format: keyof typeof readers): vo
   const template = (end: string) => `conformance-${driver}-${format}-${end}.{integration}.{model}`
   const name = `sink: Kafka, ${driver}, ${format}${missing === null ? "" : ` (skipped: ${missing})`}`
   describe.skipIf(missing !== null)(name, () => {
-    suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
+    suite(Broker.layer, { excludeTestServices: true, timeout: "10 minutes" })((it) => {
       conformance(it, {
         sink: (end) =>
           Effect.map(

@@ -98,8 +98,8 @@ export const apicurio = Effect.gen(function*() {
   yield* attempt("asking the registry", () => fetchJson("GET", "/subjects")).pipe(
     Effect.retry(Schedule.spaced("100 millis")),
     Effect.timeoutOrElse({
-      duration: "60 seconds",
-      orElse: () => Effect.fail(new BrokerError({ message: "the registry did not come up within a minute" }))
+      duration: "2 minutes",
+      orElse: () => Effect.fail(new BrokerError({ message: "the registry did not come up within two minutes" }))
     })
   )
   const registry: Apicurio = {

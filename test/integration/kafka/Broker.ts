@@ -133,8 +133,8 @@ const answering = (broker: string) =>
   ).pipe(
     Effect.retry(Schedule.spaced("100 millis")),
     Effect.timeoutOrElse({
-      duration: "60 seconds",
-      orElse: () => Effect.fail(new BrokerError({ message: "the broker did not respond within a minute" }))
+      duration: "2 minutes",
+      orElse: () => Effect.fail(new BrokerError({ message: "the broker did not respond within two minutes" }))
     })
   )
 
@@ -193,7 +193,7 @@ const startWith = Effect.fnUntraced(function*(machine: ReadonlyArray<string>, se
       bytes[0]! &= 0x7f
       const id = bytes.toString("base64url")
       return exec("java", java("kafka.tools.StorageTool", "format", "-t", id, "-c", config, ...own), {
-        timeout: 60_000
+        timeout: 120_000
       })
     }
     // a Java machine of its own formats the storage, so brokers copy the storage that the first one formatted with these arguments
@@ -233,7 +233,8 @@ const startWith = Effect.fnUntraced(function*(machine: ReadonlyArray<string>, se
       child.kill(signal)
       return attempt("waiting for the broker's end", () => ended).pipe(
         Effect.timeoutOrElse({
-          duration: "60 seconds",
+          // the first broker writes its classes to a file at its end
+          duration: "2 minutes",
           orElse: () => {
             child.kill("SIGKILL")
             return attempt("waiting for the broker's end", () => ended)

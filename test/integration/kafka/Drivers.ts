@@ -20,7 +20,8 @@ export const describeWithDrivers = <R, E>(
   define: (it: Vitest.Vitest.MethodsNonLive<R>) => void
 ): void => {
   describe.skipIf(missing !== null)(`${name}${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
-    suite(services, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
+    // with a name, the services start in a hook; else in the first test, which has less time
+    suite(services, { excludeTestServices: true, timeout: "10 minutes" })("with the driver", (it) => {
       for (const driver of drivers) {
         describe(driver, () => {
           beforeAll(() => {

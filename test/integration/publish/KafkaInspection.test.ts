@@ -12,7 +12,7 @@ const inspected = (own: Partial<KafkaSink.KafkaOptions> = {}) =>
   Effect.flatMap(optionsOf({ streams: [stream], ...own }), (options) => KafkaSink.inspect(options, null))
 
 describe.skipIf(missing !== null)(`the inspection of Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
-  suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "10 minutes" })((it) => {
     it.effect("returns the topics that would be created, and creates none", () =>
       Effect.gen(function*() {
         const topic = newTemplate()

@@ -33,7 +33,7 @@ transaction.state.log.replication.factor=3
 describe.skipIf(missing !== null)(
   `what keeps Kafka from being used${missing === null ? "" : ` (skipped: ${missing})`}`,
   () => {
-    suite(broker, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
+    suite(broker, { excludeTestServices: true, timeout: "10 minutes" })((it) => {
       it.effect(
         "a cluster without transactions is reported with the setting that disables them, and then publishing works (X10)",
         () =>

@@ -1,6 +1,7 @@
 /** The trace of a change in Kafka: the span of the relay, and the headers of the messages, read with kcat. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { randomUUID } from "node:crypto"
 import * as Events from "../../../src/events/Events.ts"
 import { Broker, layer as broker, missing as noBroker } from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
@@ -36,12 +37,12 @@ const published = Effect.fnUntraced(function*(topic: string) {
 })
 
 describe.skipIf(missing !== null)(`traces in Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
-  layer(broker, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
+  layer(broker, { excludeTestServices: true, timeout: "10 minutes" })((it) => {
     it.effect(
       "a message names the span that stored its event, and the relay's span continues that trace",
       () =>
         Effect.gen(function*() {
-          const { message, messages, spans } = yield* published("traced")
+          const { message, messages, spans } = yield* published(`traced-${randomUUID()}`)
           const commit = named(spans, "commit").find(({ attributes }) => attributes["rollcall.events"] === 1)
           const traceparent = `00-${commit?.traceId}-${commit?.spanId}-01`
           assert.deepInclude(message.headers, { ce_traceparent: traceparent, traceparent })

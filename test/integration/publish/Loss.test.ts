@@ -101,6 +101,7 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
         const relay = yield* startRelay(options)
         yield* relay.awaitPosition(120)
         yield* Topics.remove(topic)
+        yield* Topics.removed(topic)
         yield* Topics.create(topic, 6)
         yield* append(30)
         const reason = yield* Effect.timeout(stopped(relay), "1 minute")
@@ -146,6 +147,7 @@ describeWithDrivers("a lost topic", missing, services, (it) => {
         const relay = yield* startRelay(options)
         yield* relay.awaitPosition(120)
         yield* Topics.remove(topic)
+        yield* Topics.removed(topic)
         // Requests the topic's metadata, like a consumer that may create topics.
         const consumer = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).producer({
           allowAutoTopicCreation: true

@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import { createServer, type Server } from "node:http"
-import type { AddressInfo } from "node:net"
+import { freePort } from "../../support/services/FreePort.ts"
 
 export const login = { username: "rollcall", password: "registry-s3cret" }
 
@@ -71,8 +71,9 @@ export const testRegistry = Effect.acquireRelease(
         server.closeAllConnections()
         server.close(() => resolve())
       })
-    let server = await listen(0)
-    const { port } = server.address() as AddressInfo
+    // a port that no outgoing connection gets while the registry is stopped
+    const port = await freePort()
+    let server = await listen(port)
     const registry: TestRegistry = {
       url: `http://127.0.0.1:${port}`,
       schemas,

@@ -1,6 +1,5 @@
 /** A process whose collector fails captures and delivers as before, logs the failure once, and ends in time. */
 import { assert, describe, it } from "vitest"
-import { Receiver } from "./Receiver.ts"
 import { traced } from "./Traced.ts"
 
 const linesOf = (stderr: string, pattern: RegExp) => stderr.split("\n").filter((line) => pattern.test(line))
@@ -62,18 +61,15 @@ describe("a collector", () => {
     "that is not there is named with the reason, and without the query and the headers, which may contain keys",
     () =>
       traced(async ({ service }) => {
-        const gone = await Receiver.start()
-        const { url } = gone
-        await gone.stop()
         const running = service({
           OTEL_EXPORTER_OTLP_ENDPOINT: "",
-          OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${url}/collect?key=s3cr3t`,
+          OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://127.0.0.1:1/collect?key=s3cr3t",
           OTEL_EXPORTER_OTLP_HEADERS: "x-key=s3cr3t",
           OTEL_EXPORTER_OTLP_TIMEOUT: "1000"
         })
         await running.says(/traces are not exported/, "stderr")
         const { stderr } = await running.stop()
-        assert.match(stderr, /"endpoint":"http:\/\/127.0.0.1:\d+\/collect"/)
+        assert.match(stderr, /"endpoint":"http:\/\/127.0.0.1:1\/collect"/)
         assert.match(stderr, /ECONNREFUSED/)
         assert.notInclude(stderr, "s3cr3t")
       })

@@ -20,11 +20,11 @@ type Start = (...args: ConstructorParameters<typeof Program>) => Program
 
 /** Calls `ask` until it returns something. */
 const until = async <A>(what: string, ask: () => Promise<A | null | undefined | false>): Promise<A> => {
-  const end = Date.now() + 60_000
+  const end = Date.now() + 180_000
   for (;;) {
     const answer = await ask()
     if (answer) return answer
-    if (Date.now() > end) throw new Error(`waited for a minute: ${what}`)
+    if (Date.now() > end) throw new Error(`waited for three minutes: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }
@@ -212,7 +212,7 @@ for (const [language, { build, missing: noTools }] of Object.entries(toolchains)
   describe.skipIf(missing !== null)(
     `the example in ${language}${missing === null ? "" : ` (skipped: ${missing})`}`,
     () => {
-      suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
+      suite(Broker.layer, { excludeTestServices: true, timeout: "10 minutes" })((it) => {
         it.effect(
           "holds the records of /v1/records after it was killed, and after another store was adopted",
           () =>

@@ -49,14 +49,14 @@ const run = async (args: ReadonlyArray<string>, accept: (lines: ReadonlyArray<st
     output.push(String(chunk))
     if (accept(lines())) child.kill("SIGKILL")
   })
-  const timer = setTimeout(() => child.kill("SIGKILL"), 120_000)
+  const timer = setTimeout(() => child.kill("SIGKILL"), 250_000)
   await ended
   clearTimeout(timer)
   return { lines: lines(), errors: errors.join("").slice(-4000) }
 }
 
 describe.skipIf(missing !== null)(`stock readers${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
-  suite(Broker.layer, { excludeTestServices: true })((it) => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "10 minutes" })((it) => {
     it.effect("Flink SQL has the live records, of the events and of the state topic", () =>
       Effect.gen(function*() {
         const { inTest } = yield* prepared

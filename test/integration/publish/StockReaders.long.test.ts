@@ -81,7 +81,7 @@ describe.skipIf(missing !== null)(`stock readers${missing === null ? "" : ` (ski
           }
           assert.deepStrictEqual(Object.fromEntries(rows), live, `${table}: ${lines.join("\n")} ${errors}`)
         }
-      }), 600_000)
+      }))
 
     it.effect("a KTable of the state topic has the live records", () =>
       Effect.gen(function*() {
@@ -116,6 +116,6 @@ describe.skipIf(missing !== null)(`stock readers${missing === null ? "" : ` (ski
           })
         )
         assert.deepStrictEqual(tableOf(lines), live, `${lines.join("\n")}\n${errors}`)
-      }), 600_000)
+      }))
   })
 })

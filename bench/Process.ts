@@ -87,11 +87,6 @@ export class Process {
     return Number(/VmHWM:\s+(\d+) kB/.exec(this.#proc("status"))?.[1] ?? 0) / 1000
   }
 
-  /** Resident memory now. */
-  get megabytes(): number {
-    return Number(/VmRSS:\s+(\d+) kB/.exec(this.#proc("status"))?.[1] ?? 0) / 1000
-  }
-
   #proc(name: string): string {
     try {
       return readFileSync(`/proc/${this.#child.pid}/${name}`, "utf8")

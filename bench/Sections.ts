@@ -2,9 +2,6 @@
 import type { Section } from "./Section.ts"
 import { commits } from "./sections/Commits.ts"
 import { deliveries } from "./sections/Deliveries.ts"
-import { events } from "./sections/Events.ts"
-import { fleet } from "./sections/Fleet.ts"
-import { latency } from "./sections/Latency.ts"
 import { million } from "./sections/Million.ts"
 import { postgres } from "./sections/Postgres.ts"
 import { changes, first, unchanged } from "./sections/Reading.ts"
@@ -18,12 +15,9 @@ export const sections: ReadonlyArray<Section> = [
   changes,
   postgres,
   relay,
-  latency,
   million,
-  events,
   streams,
   streamsOnPostgres,
-  fleet,
   takeover,
   deliveries,
   commits

@@ -6,7 +6,7 @@
  * - `GET /v1/ats/applications` with `cursor`, `page_size` (1 to 250), `updated_after` (inclusive), `include_deleted`, `ids` and
  *   `remote_ids`, for any integration; every other list is empty. A request needs a bearer key and an integration.
  * - `POST /control/change?count=&mode=&seed=` makes changes and returns how many; `POST /control/reset` restores the first content,
- *   `GET /control/counts` returns the requests, records and time of the first request since `POST /control/counts`.
+ *   `GET /control/counts` returns the records and the time of the first request since `POST /control/counts`.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -17,7 +17,7 @@ const [records = "50000", form = "full"] = process.argv.slice(2)
 const make = () => new Pages(new Applications(Number(records), form as Form))
 let pages = make()
 
-const noCounts = () => ({ requests: 0, records: 0, firstAt: 0 })
+const noCounts = () => ({ records: 0, firstAt: 0 })
 let counts = noCounts()
 
 const send = (response: ServerResponse, status: number, body: Buffer) =>
@@ -31,7 +31,6 @@ const refuse = (response: ServerResponse, status: number, code: string, message:
 const empty = Buffer.from(`{"status":"success","data":{"next":null,"results":[]},"warnings":[]}`)
 
 const list = (request: IncomingMessage, response: ServerResponse, path: string, query: URLSearchParams) => {
-  counts.requests++
   counts.firstAt ||= Date.now()
   if (!/^Bearer ./.test(request.headers.authorization ?? "")) {
     return refuse(response, 401, "PLATFORM.AUTHENTICATION_INVALID", "the bearer key is missing")

@@ -3,7 +3,6 @@ import { Process } from "../Process.ts"
 import type { ChangeMode, Form } from "./Applications.ts"
 
 export interface Counts {
-  readonly requests: number
   readonly records: number
   /** Time of the first request, Unix ms; 0: none. */
   readonly firstAt: number
@@ -29,7 +28,7 @@ export class RunningOrigin {
     return await response.json() as A
   }
 
-  /** Requests and records since the counts were reset. */
+  /** Records since the counts were reset. */
   counts(): Promise<Counts> {
     return this.#send("GET", "counts")
   }

@@ -8,7 +8,7 @@ import { formatted, medianOf, per100k, table, type Value, valueOf } from "./Tabl
 const introduction = `# Benchmarks
 
 What the service costs, compared with a *script* (\`bench/contenders/Script.ts\`) that an engineer writes in an afternoon: it compares each record
-with the JSON of the last time and sends the differences to Kafka. It loses changes, and does not notice most deletes.
+with the JSON of the last time and sends the differences to Kafka. After a crash it sends them again, and it does not notice most deletes.
 
 \`npm run bench\` measures all sections and writes this page; with \`-- --only first,unchanged --runs 3\`, it measures two of them again. Below each
 table are the arguments, the date and the commit of its measurement.

@@ -4,7 +4,7 @@ import { commits } from "./sections/Commits.ts"
 import { deliveries } from "./sections/Deliveries.ts"
 import { million } from "./sections/Million.ts"
 import { postgres } from "./sections/Postgres.ts"
-import { changes, first, unchanged } from "./sections/Reading.ts"
+import { first, unchanged } from "./sections/Reading.ts"
 import { relay } from "./sections/Relay.ts"
 import { streams, streamsOnPostgres } from "./sections/Streams.ts"
 import { takeover } from "./sections/Takeover.ts"
@@ -12,7 +12,6 @@ import { takeover } from "./sections/Takeover.ts"
 export const sections: ReadonlyArray<Section> = [
   first,
   unchanged,
-  changes,
   postgres,
   relay,
   million,

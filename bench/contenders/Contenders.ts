@@ -27,11 +27,8 @@ export interface ScriptPlaces {
   readonly store: string
 }
 
-export const runScript = (
-  origin: RunningOrigin,
-  { brokers, store, topic }: ScriptPlaces,
-  mode: "full" | "incremental"
-): Promise<Run> => runToEnd("bench/contenders/Script.ts", origin, [brokers, topic, store, mode])
+export const runScript = (origin: RunningOrigin, { brokers, store, topic }: ScriptPlaces): Promise<Run> =>
+  runToEnd("bench/contenders/Script.ts", origin, [brokers, topic, store])
 
 /** The cost of the service from its start to this line. */
 export const costUntil = async (origin: RunningOrigin, { process }: Service, line: Line): Promise<Run> => ({

@@ -10,12 +10,11 @@ interface Body {
   readonly data: { readonly results: ReadonlyArray<Application>; readonly next: string | null }
 }
 
-/** The rows of each page, read with `fetch` and parsed; `since`: only rows with this `changed_at` or a later one. */
-export async function* pages(url: string, since: string | null = null): AsyncGenerator<ReadonlyArray<Application>> {
+/** The rows of each page, read with `fetch` and parsed. */
+export async function* pages(url: string): AsyncGenerator<ReadonlyArray<Application>> {
   let cursor: string | null = null
   do {
     const query = new URLSearchParams({ page_size: "250", include_deleted: "true" })
-    if (since !== null) query.set("updated_after", since)
     if (cursor !== null) query.set("cursor", cursor)
     const response: Response = await fetch(`${url}/ats/applications?${query}`, {
       headers: { authorization: "Bearer bench", "x-integration-id": "greenhouse:bench" }
@@ -27,10 +26,8 @@ export async function* pages(url: string, since: string | null = null): AsyncGen
   } while (cursor !== null)
 }
 
-/** Prints the processor time and the peak memory of this whole process, its start included, and what else it counted. */
-export const printCost = (counts: Readonly<Record<string, number>>): void => {
+/** Prints the processor time and the peak memory of this whole process, its start included. */
+export const printCost = (): void => {
   const { maxRSS, systemCPUTime, userCPUTime } = process.resourceUsage()
-  console.log(
-    JSON.stringify({ ...counts, cpuSeconds: (userCPUTime + systemCPUTime) / 1e6, peakMegabytes: maxRSS / 1000 })
-  )
+  console.log(JSON.stringify({ cpuSeconds: (userCPUTime + systemCPUTime) / 1e6, peakMegabytes: maxRSS / 1000 }))
 }

@@ -4,6 +4,5 @@
  */
 import { pages, printCost } from "./Pages.ts"
 
-let records = 0
-for await (const results of pages(process.argv[2]!)) records += results.length
-printCost({ records })
+for await (const _ of pages(process.argv[2]!));
+printCost()

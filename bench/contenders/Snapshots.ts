@@ -9,8 +9,6 @@ export interface Observed {
 }
 
 export interface Snapshots {
-  /** The newest `changed_at`; null if there are no records. */
-  readonly newestChange: () => Promise<string | null>
   /** Starts the transaction of a page, stores the records that differ, and returns them with the JSON of the last time. */
   readonly begin: (
     page: ReadonlyArray<Observed>
@@ -20,8 +18,8 @@ export interface Snapshots {
 }
 
 const table = "CREATE TABLE IF NOT EXISTS snapshots (id TEXT PRIMARY KEY, json TEXT NOT NULL, changed_at TEXT NOT NULL)"
+/** For reads of changes alone, which are not measured. */
 const index = "CREATE INDEX IF NOT EXISTS by_change ON snapshots (changed_at)"
-const newest = "SELECT max(changed_at) AS at FROM snapshots"
 
 const openSqlite = (file: string): Snapshots => {
   const database = new DatabaseSync(file)
@@ -31,7 +29,6 @@ const openSqlite = (file: string): Snapshots => {
     "INSERT INTO snapshots VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET json = excluded.json, changed_at = excluded.changed_at"
   )
   return {
-    newestChange: async () => (database.prepare(newest).get()?.["at"] ?? null) as string | null,
     begin: async (page) => {
       database.exec("BEGIN")
       const changed: Array<Observed & { readonly before: string | undefined }> = []
@@ -55,7 +52,6 @@ const openPostgres = async (url: string): Promise<Snapshots> => {
   await client.query(table)
   await client.query(index)
   return {
-    newestChange: async () => (await client.query<{ at: string | null }>(newest)).rows[0]?.at ?? null,
     begin: async (page) => {
       await client.query("BEGIN")
       const { rows } = await client.query<{ id: string; json: string }>({

@@ -4,14 +4,11 @@
  *
  * Details
  * - `full` applications have 1.8 to 3.1 KB, as real ones with a candidate, interviews and answers; `compact` ones have about 600 B.
- * - 51 neighboring applications share a job and repeat its name. A renamed job changes all of them, but moves `changed_at` of only
- *   one: a poll with `updated_after` does not show the 50 others.
+ * - 51 neighboring applications share a job and repeat its name.
  */
 import { SeededRandom } from "../../src/sandbox/world/SeededRandom.ts"
 
 export type Form = "full" | "compact"
-/** `silent`: the content changes, and `changed_at` does not. */
-export type ChangeMode = "update" | "delete" | "silent"
 
 const jobSize = 51
 const day = 86_400_000
@@ -59,7 +56,7 @@ const idOf = (random: SeededRandom): string => {
 }
 const iso = (time: number): string => new Date(time).toISOString()
 /** Properties of every object of the API. */
-const metadata = (created: number, changed: number, deletedAt: number) => ({
+const metadata = (created: number, changed: number) => ({
   custom_fields: null,
   integration_fields: [],
   remote_url: null,
@@ -67,7 +64,7 @@ const metadata = (created: number, changed: number, deletedAt: number) => ({
   remote_created_at: iso(created),
   remote_updated_at: iso(changed),
   changed_at: iso(changed),
-  remote_deleted_at: deletedAt === 0 ? null : iso(deletedAt)
+  remote_deleted_at: null
 })
 
 const addressOf = (random: SeededRandom, place: string) => {
@@ -85,70 +82,30 @@ const addressOf = (random: SeededRandom, place: string) => {
 
 export class Applications {
   readonly count: number
-  readonly ids: Array<string> = []
   readonly bodies: Array<Buffer> = []
   readonly changedAt: Float64Array
-  /** 0: not deleted. */
-  readonly deletedAt: Float64Array
-  readonly byId = new Map<string, number>()
-  readonly byRemoteId = new Map<string, number>()
   readonly #form: Form
   readonly #updates: Uint16Array
-  readonly #silentChanges: Uint16Array
-  readonly #renames: Uint16Array
 
   constructor(count: number, form: Form) {
     this.count = count
     this.#form = form
     this.changedAt = new Float64Array(count)
-    this.deletedAt = new Float64Array(count)
     this.#updates = new Uint16Array(count)
-    this.#silentChanges = new Uint16Array(count)
-    this.#renames = new Uint16Array(Math.ceil(count / jobSize))
     for (let index = 0; index < count; index++) this.#render(index)
   }
 
-  /** Makes up to `count` changes to applications that were not changed before, as far as there are such; returns how many. */
-  change(count: number, mode: ChangeMode, seed: number, now: number): number {
-    const random = new SeededRandom(seed)
-    return mode === "silent" ? this.#renameJobs(count, random, now) : this.#touch(count, mode, random, now)
-  }
-
-  #isUntouched(index: number): boolean {
-    return this.deletedAt[index] === 0 && this.#updates[index] === 0 && this.#silentChanges[index] === 0
-  }
-
-  #touch(count: number, mode: "update" | "delete", random: SeededRandom, now: number): number {
+  /** Changes so many applications, or all if there are fewer; returns how many. */
+  change(count: number, now: number): number {
+    const random = new SeededRandom(1)
     const touched = new Set<number>()
-    for (let tries = 0; touched.size < count && tries < count * 50; tries++) {
-      const index = below(random, this.count)
-      const mayRepeat = tries > count * 25 && this.deletedAt[index] === 0
-      if (touched.has(index) || !(this.#isUntouched(index) || mayRepeat)) continue
-      touched.add(index)
+    while (touched.size < Math.min(count, this.count)) touched.add(below(random, this.count))
+    for (const index of touched) {
       this.changedAt[index] = now
-      if (mode === "delete") this.deletedAt[index] = now
-      else this.#updates[index]!++
+      this.#updates[index]!++
       this.#render(index)
     }
     return touched.size
-  }
-
-  /** Renames jobs until `count` applications have changed without a new `changed_at`. */
-  #renameJobs(count: number, random: SeededRandom, now: number): number {
-    let silent = 0
-    for (let tries = 0; silent < count && tries < 100_000; tries++) {
-      const job = below(random, this.#renames.length)
-      const members = Array.from({ length: jobSize }, (_, member) => job * jobSize + member)
-      if (members.at(-1)! >= this.count || !members.every((index) => this.#isUntouched(index))) continue
-      this.#renames[job]!++
-      this.changedAt[members[0]!] = now
-      for (const index of members) {
-        this.#silentChanges[index]!++
-        this.#render(index)
-      }
-      silent += jobSize - 1
-    }
-    return silent
   }
 
   #render(index: number): void {
@@ -159,11 +116,6 @@ export class Applications {
     const firstChange = oldestChange + below(random, period)
     const changed = this.changedAt[index] || firstChange
     this.changedAt[index] = changed
-    if (this.ids[index] === undefined) {
-      this.ids[index] = id
-      this.byId.set(id, index)
-      this.byRemoteId.set(String(4_000_000 + index), index)
-    }
     const stage = (below(random, 5) + this.#updates[index]!) % stages.length
     const declined = random.next() < 0.2
     const job = Math.floor(index / jobSize)
@@ -176,19 +128,18 @@ export class Applications {
       job_id: idOf(new SeededRandom(77_000_000 + job)),
       candidate_id: idOf(random),
       current_stage_id: idOf(new SeededRandom(99_000_000 + stage)),
-      ...metadata(created, changed, this.deletedAt[index]!),
+      ...metadata(created, changed),
       remote_url: `https://app.example/${4_000_000 + index}`,
-      job: { id: idOf(new SeededRandom(77_000_000 + job)), remote_id: String(job), name: this.#nameOf(job) }
+      job: {
+        id: idOf(new SeededRandom(77_000_000 + job)),
+        remote_id: String(job),
+        name: `${titles[job % titles.length]} ${job}`
+      }
     }
     const all = this.#form === "compact"
       ? record
       : { ...record, ...this.#details(index, random, record, created, stage) }
     this.bodies[index] = Buffer.from(JSON.stringify(all))
-  }
-
-  #nameOf(job: number): string {
-    const renames = this.#renames[job]!
-    return `${titles[job % titles.length]} ${job}${renames === 0 ? "" : ` (renamed ${renames})`}`
   }
 
   #details(
@@ -236,7 +187,7 @@ export class Applications {
         social_media: [{ link: `https://social.example/${handle}`, type: "YOUTUBE", username: null }],
         location: addressOf(random, "Ring"),
         tags: random.next() < 0.4 ? [tagOf(index % 40)] : [],
-        ...metadata(created, changed, 0)
+        ...metadata(created, changed)
       },
       current_stage: {
         id: record.current_stage_id,

@@ -3,14 +3,14 @@
  * benchmark measures the reader and not the server. Arguments: number of records, their form. Prints its base address.
  *
  * Details
- * - `GET /v1/ats/applications` with `cursor`, `page_size` (1 to 250), `updated_after` (inclusive), `include_deleted`, `ids` and
- *   `remote_ids`, for any integration; every other list is empty. A request needs a bearer key and an integration.
- * - `POST /control/change?count=&mode=&seed=` makes changes and returns how many; `POST /control/reset` restores the first content,
+ * - `GET /v1/ats/applications` with `cursor`, `page_size` (1 to 250) and `updated_after` (inclusive), for any integration; every other
+ *   list is empty. A request needs a bearer key and an integration. Nothing is deleted, so no contender asks for records by id.
+ * - `POST /control/change?count=` changes records and returns how many; `POST /control/reset` restores the first content,
  *   `GET /control/counts` returns the records and the time of the first request since `POST /control/counts`.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
-import { Applications, type ChangeMode, type Form } from "./Applications.ts"
+import { Applications, type Form } from "./Applications.ts"
 import { Pages } from "./Pages.ts"
 
 const [records = "50000", form = "full"] = process.argv.slice(2)
@@ -41,7 +41,7 @@ const list = (request: IncomingMessage, response: ServerResponse, path: string, 
   if (path !== "/v1/ats/applications") return send(response, 200, empty)
   const page = pages.read(query)
   if (page === null) {
-    return refuse(response, 400, "PLATFORM.INPUT_INVALID", "page_size, updated_after or cursor is malformed")
+    return refuse(response, 400, "PLATFORM.INPUT_INVALID", "a parameter is malformed or not served")
   }
   counts.records += page.count
   send(response, 200, page.body)
@@ -58,10 +58,8 @@ const control = (response: ServerResponse, command: string, query: URLSearchPara
       pages = make()
       counts = noCounts()
       return sendJson(response, 200, {})
-    case "POST change": {
-      const [count, seed] = [Number(query.get("count")), Number(query.get("seed"))]
-      return sendJson(response, 200, { changed: pages.change(count, query.get("mode") as ChangeMode, seed) })
-    }
+    case "POST change":
+      return sendJson(response, 200, { changed: pages.change(Number(query.get("count"))) })
     default:
       return refuse(response, 404, "PLATFORM.INPUT_INVALID", "no such command")
   }

@@ -1,6 +1,6 @@
 /** The origin's process, and the commands that it understands. */
 import { Process } from "../Process.ts"
-import type { ChangeMode, Form } from "./Applications.ts"
+import type { Form } from "./Applications.ts"
 
 export interface Counts {
   readonly records: number
@@ -28,7 +28,7 @@ export class RunningOrigin {
     return await response.json() as A
   }
 
-  /** Records since the counts were reset. */
+  /** Since they were reset. */
   counts(): Promise<Counts> {
     return this.#send("GET", "counts")
   }
@@ -43,8 +43,8 @@ export class RunningOrigin {
   }
 
   /** Returns how many records changed. */
-  async change(count: number, mode: ChangeMode, seed: number): Promise<number> {
-    const { changed } = await this.#send<{ changed: number }>("POST", `change?count=${count}&mode=${mode}&seed=${seed}`)
+  async change(count: number): Promise<number> {
+    const { changed } = await this.#send<{ changed: number }>("POST", `change?count=${count}`)
     return changed
   }
 

@@ -43,7 +43,7 @@ const measurePages = async (origin: RunningOrigin, database: string, settings: S
   await service.sweep()
   const unchanged = nextPages()
   proxy.delayMillis = delayMillis
-  const changed = await origin.change(3 * pageSize, "update", 1)
+  const changed = await origin.change(3 * pageSize)
   await service.command("poll")
   while (proxy.transactions.filter(isPage).length < Math.ceil(changed / pageSize)) await setTimeout(20)
   return { created: created.roundTrips, unchanged: unchanged.roundTrips, millis: nextPages().millis }
@@ -56,7 +56,7 @@ const measure = async (options: Options) => {
   await using smallOrigin = await RunningOrigin.start(Math.min(records, 20 * pageSize))
   const measureOnce = async () => {
     const places = { brokers: kafka.brokers, topic: await kafka.topic(), store: await postgres.database() }
-    let values = named("script", await runScript(origin, places, "full"))
+    let values = named("script", await runScript(origin, places))
     for (const [name, settings] of Object.entries(variants)) {
       const database = await postgres.database()
       const read = await readToKafka(origin, kafka, records, { ...settingsFor(database, origin.url), ...settings })

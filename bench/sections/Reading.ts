@@ -1,8 +1,7 @@
-/** The first read, a read without changes and a read of few changes, compared with the least work and with the script. */
-import { rm } from "node:fs/promises"
+/** The first read and a read without changes, compared with the least work and with the script. */
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
-import { costUntil, readOnly, readWithoutKafka, runScript, type ScriptPlaces } from "../contenders/Contenders.ts"
+import { costUntil, readOnly, readWithoutKafka, runScript } from "../contenders/Contenders.ts"
 import type { Kafka } from "../Kafka.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
 import { readProfiles } from "../Profile.ts"
@@ -22,20 +21,13 @@ import {
 } from "../Table.ts"
 
 /** Values of one run by section. */
-type Runs = Record<"first" | "unchanged" | "changes", Run>
+type Runs = Record<"first" | "unchanged", Run>
 
 /** Waits until the service has published all events up to this position. Each look costs the service processor time. */
-export const untilPublished = async (
-  service: Service,
-  position: number,
-  limitSeconds = 600,
-  everyMillis = 250
-): Promise<number> => {
-  const limit = Date.now() + limitSeconds * 1000
-  for (;;) {
-    const reached = await service.gauge("rollcall_relay_position")
-    if (reached >= position || Date.now() > limit) return reached
-    await setTimeout(everyMillis)
+export const untilPublished = async (service: Service, position: number): Promise<void> => {
+  for (const limit = Date.now() + 600_000; await service.gauge("rollcall_relay_position") < position;) {
+    if (Date.now() > limit) throw new Error(`the service has not published ${position} events after 600 s`)
+    await setTimeout(250)
   }
 }
 
@@ -63,44 +55,6 @@ export const readToKafka = async (origin: RunningOrigin, kafka: Kafka, records: 
   return await untilInKafka(origin, service, kafka, topic, records, hasCandidates ? 2 * records : records)
 }
 
-/** Changes 1 % of the records, deletes 0.1 % and changes 0.1 % silently; returns how many events show all of that. */
-const change = async (origin: RunningOrigin, records: number, seed: number) => {
-  const updated = await origin.change(Math.ceil(records / 100), "update", seed)
-  const deleted = await origin.change(Math.ceil(records / 1000), "delete", seed + 1)
-  const silent = await origin.change(Math.ceil(records / 1000), "silent", seed + 2)
-  return { visible: updated + deleted + silent / 50, silent }
-}
-
-const runOfScript = async (origin: RunningOrigin, places: ScriptPlaces, records: number): Promise<Runs> => {
-  await rm(places.store, { force: true })
-  const first = await runScript(origin, places, "full")
-  const unchanged = await runScript(origin, places, "full")
-  const { silent, visible } = await change(origin, records, 11)
-  const {
-    cpuSeconds = NaN,
-    created = 0,
-    deleted = 0,
-    peakMegabytes = NaN,
-    records: read = NaN,
-    seconds = NaN,
-    updated = 0
-  } = await runScript(origin, places, "incremental")
-  const found = created + updated + deleted
-  return {
-    first: named("script", first),
-    unchanged: named("script", unchanged),
-    changes: named("script", {
-      records: read,
-      seconds,
-      cpuSeconds,
-      peakMegabytes,
-      visible: Math.min(found, visible),
-      silent: Math.max(0, found - visible),
-      changed: visible + silent
-    })
-  }
-}
-
 const runOfService = async (origin: RunningOrigin, kafka: Kafka, folder: Folder, records: number): Promise<Runs> => {
   await origin.resetCounts()
   const topic = await kafka.topic()
@@ -113,27 +67,9 @@ const runOfService = async (origin: RunningOrigin, kafka: Kafka, folder: Folder,
   const before = service.process.cpuSeconds
   const swept = await costUntil(origin, service, await service.sweep())
 
-  const { silent, visible } = await change(origin, records, 11)
-  await origin.resetCounts()
-  const startedAt = Date.now()
-  const cpu = service.process.cpuSeconds
-  await service.command("poll")
-  const seen = await untilPublished(service, records + visible, 30, 20)
-  const visibleAt = Date.now()
-  const found = Math.max(seen, await untilPublished(service, records + visible + silent, 30, 20)) - records
   return {
     first: named("service", first),
-    unchanged: named("service", { ...swept, cpuSeconds: swept["cpuSeconds"]! - before }),
-    changes: named("service", {
-      records: (await origin.counts()).records,
-      seconds: (Date.now() - startedAt) / 1000,
-      visibleSeconds: (visibleAt - startedAt) / 1000,
-      cpuSeconds: service.process.cpuSeconds - cpu,
-      peakMegabytes: service.process.peakMegabytes,
-      visible: Math.min(found, visible),
-      silent: Math.max(0, found - visible),
-      changed: visible + silent
-    })
+    unchanged: named("service", { ...swept, cpuSeconds: swept["cpuSeconds"]! - before })
   }
 }
 
@@ -169,14 +105,14 @@ const measure = async (options: Options) => {
   const { profile, records = 50_000, runs = 3 } = options
   const kafka = await options.kafka()
   await using origin = await RunningOrigin.start(records)
-  const measured: Record<keyof Runs, Array<Run>> = { first: [], unchanged: [], changes: [] }
+  const measured: Record<keyof Runs, Array<Run>> = { first: [], unchanged: [] }
   for (let run = 0; run < runs; run++) {
     await using folder = await Folder.make()
     await using withoutKafka = await Folder.make()
     const read = named("read", await readOnly(origin))
     const places = { brokers: kafka.brokers, topic: await kafka.topic(), store: join(folder.path, "script.db") }
-    const script = await runOfScript(origin, places, records)
-    await origin.reset()
+    const script = named("script", await runScript(origin, places))
+    const scriptAgain = named("script", await runScript(origin, places))
     const log = named("log", await readWithoutKafka(origin, withoutKafka))
     let others: Run = {}
     for (const [name, settings] of Object.entries(variants)) {
@@ -185,18 +121,15 @@ const measure = async (options: Options) => {
       others = { ...others, ...named(name, cost) }
     }
     const service = await runOfService(origin, kafka, folder, records)
-    measured.first.push({ ...read, ...script.first, ...log, ...others, ...service.first })
-    measured.unchanged.push({ ...read, ...script.unchanged, ...service.unchanged })
-    measured.changes.push({ ...script.changes, ...service.changes })
-    await origin.reset()
+    measured.first.push({ ...read, ...script, ...log, ...others, ...service.first })
+    measured.unchanged.push({ ...read, ...scriptAgain, ...service.unchanged })
     await kafka.deleteTopics()
   }
   const profiled = profile ? await profiles(origin, kafka, records) : null
   const shown = (found: Profile | undefined) => found === undefined ? {} : { profiles: [found] }
   return {
     first: { runs: measured.first, ...shown(profiled?.first) },
-    unchanged: { runs: measured.unchanged, ...shown(profiled?.unchanged) },
-    changes: { runs: measured.changes }
+    unchanged: { runs: measured.unchanged, ...shown(profiled?.unchanged) }
   }
 }
 
@@ -259,23 +192,4 @@ export const unchanged: Section = {
   table: (runs) => rowsTable(runs, "", names, fullReadColumns),
   explanation: `
 The same list again: the script starts and reads everything; the service runs a sweep. Its peak includes that of the first read.`
-}
-
-export const changes: Section = {
-  name: "changes",
-  title: "Few changes",
-  measure,
-  table: (runs) =>
-    rowsTable(runs, "", names, [
-      column("s until visible", "visibleSeconds", 2),
-      column("s until all", "seconds", 2),
-      column("CPU s", "cpuSeconds", 2),
-      column("records read", "records"),
-      column("visible found", "visible"),
-      column("silent found", "silent"),
-      column("changes", "changed")
-    ]),
-  explanation: `
-1 % of the records is updated, 0.1 % deleted, and a renamed job changes 0.1 % silently, without a new \`changed_at\`. The service finds
-silent changes because it reads the records that repeat the renamed job. Seconds count from the start of the poll until the last change is published.`
 }

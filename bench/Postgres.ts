@@ -14,7 +14,7 @@ import { asServer, folder, say } from "../test/integration/postgres/Server.ts"
 import { freePort } from "../test/support/services/FreePort.ts"
 
 /** Starts the server; returns the URL of its database. */
-export const server = Effect.gen(function*() {
+const server = Effect.gen(function*() {
   const path = yield* folder
   const port = yield* Effect.promise(freePort)
   const data = join(path, "data")

@@ -9,7 +9,6 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import type { Run } from "./Section.ts"
 
 export interface Line {
   readonly text: string
@@ -107,10 +106,4 @@ export class Process {
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
   }
-}
-
-/** Runs a program of `bench/programs`, which prints its values as one line of JSON. */
-export const runProgram = async (name: string, ...args: ReadonlyArray<string | number>): Promise<Run> => {
-  await using program = new Process(`bench/programs/${name}.ts`, args.map(String), "stdout")
-  return JSON.parse((await program.line("{")).text)
 }

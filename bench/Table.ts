@@ -84,17 +84,12 @@ export const cpuRatio = (prefix: string, base: string): Value => ratioOf(per100k
 export const rateRatio = (prefix: string, base: string): Value => ratioOf(rate(prefix), rate(base))
 
 export const cpuColumn: Column = { title: "CPU s per 100k", value: per100k, digits: 2 }
-export const cpuRatioColumn = (base: string, name: string): Column => ({
-  title: `CPU / ${name}`,
-  value: (prefix) => cpuRatio(prefix, base),
+export const cpuRatioColumn: Column = {
+  title: "CPU / script",
+  value: (prefix) => cpuRatio(prefix, "script"),
   digits: 2
-})
+}
 export const rateColumn = (unit: string): Column => ({ title: `${unit}/s`, value: rate })
-export const rateRatioColumn = (base: string, name: string): Column => ({
-  title: `rate / ${name}`,
-  value: (prefix) => rateRatio(prefix, base),
-  digits: 2
-})
 export const column = (title: string, unit: string, digits = 0): Column => ({
   title,
   value: (prefix) => valueOf(`${prefix}.${unit}`),

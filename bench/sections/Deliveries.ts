@@ -1,26 +1,16 @@
 /** Deliveries to plugins. */
-import { runProgram } from "../Process.ts"
+import { Process } from "../Process.ts"
 import { type Options, repeat, type Run, type Section } from "../Section.ts"
-import {
-  cpuColumn,
-  formatted,
-  goal,
-  medianOf,
-  rateColumn,
-  rateRatio,
-  rateRatioColumn,
-  rowsTable,
-  valueOf
-} from "../Table.ts"
+import { cpuColumn, goal, rateColumn, rateRatio, rowsTable } from "../Table.ts"
+
+const measureOnce = async (records: number): Promise<Run> => {
+  await using program = new Process("bench/programs/Deliveries.ts", [String(records)], "stdout")
+  return JSON.parse((await program.line("{")).text)
+}
 
 const measure = async ({ records = 20_000, runs = 3 }: Options) => ({
-  deliveries: { runs: await repeat(runs, () => runProgram("Deliveries", records)) }
+  deliveries: { runs: await repeat(runs, () => measureOnce(records)) }
 })
-
-const delays = (runs: ReadonlyArray<Run>, prefix: string): string =>
-  `p50 ${formatted(medianOf(runs, valueOf(`${prefix}.p50`)))} ms, p99 ${
-    formatted(medianOf(runs, valueOf(`${prefix}.p99`)))
-  } ms`
 
 const steps = "Each delivery is created, claimed and settled in the store."
 
@@ -32,22 +22,11 @@ export const deliveries: Section = {
     goal("one handler, deliveries/s / reading the log", rateRatio("one", "read"), { atLeast: 0.3 }, "×", steps)
   ],
   table: (runs) =>
-    `${
-      rowsTable(runs, "", {
-        read: "reading the log",
-        one: "one handler",
-        five: "five",
-        batches: "one, batches of 100"
-      }, [
-        rateColumn("deliveries"),
-        rateRatioColumn("read", "reading"),
-        cpuColumn
-      ])
-    }
-
-Delay of two plugins at 500 events/s: ${delays(runs, "alone")}; beside a plugin that sleeps 30 s for each event: ${
-      delays(runs, "beside")
-    }.`,
+    rowsTable(runs, "", { read: "reading the log", one: "one handler" }, [
+      rateColumn("deliveries"),
+      { title: "rate / reading", value: (prefix) => rateRatio(prefix, "read"), digits: 2 },
+      cpuColumn
+    ]),
   explanation:
-    "Events of 2.2 KB go to empty handlers on a SQLite file, compared with reading the log and parsing its rows."
+    "Events of 2.2 KB go to an empty handler on a SQLite file, compared with reading the log and parsing its rows."
 }

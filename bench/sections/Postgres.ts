@@ -90,7 +90,7 @@ export const postgres: Section = {
     rowsTable(runs, "", { script: "script", service: "service", candidates: "with candidates" }, [
       rateColumn("records"),
       cpuColumn,
-      cpuRatioColumn("script", "script"),
+      cpuRatioColumn,
       column("peak memory, MB", "peakMegabytes"),
       column("round trips, new", "created"),
       column("unchanged", "unchanged"),

@@ -146,7 +146,7 @@ const names = {
 const fullReadColumns = [
   rateColumn("records"),
   cpuColumn,
-  cpuRatioColumn("script", "script"),
+  cpuRatioColumn,
   column("peak memory, MB", "peakMegabytes")
 ]
 

@@ -1,4 +1,4 @@
-/** Publishing an existing log to Kafka, compared with a bare producer. */
+/** Publishing an existing log to Kafka. */
 import { existsSync } from "node:fs"
 import { copyFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -7,11 +7,10 @@ import { drivers } from "../../src/publish/kafka/driver/Driver.ts"
 import { readWithoutKafka } from "../contenders/Contenders.ts"
 import type { Kafka } from "../Kafka.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
-import { runProgram } from "../Process.ts"
 import { readProfiles } from "../Profile.ts"
 import { type Options, type Profile, repeat, type Run, type Section } from "../Section.ts"
 import { Folder, kafkaSettings, Service, settingsFor } from "../Service.ts"
-import { cpuColumn, cpuRatioColumn, named, rateColumn, rowsTable } from "../Table.ts"
+import { cpuColumn, named, rateColumn, rowsTable } from "../Table.ts"
 import { untilPublished } from "./Reading.ts"
 
 /** Events that the relay publishes before the measurement: it then has its driver, its topics and its first transaction. */
@@ -76,9 +75,7 @@ const measure = async ({ kafka: start, profile, records = 50_000, runs = 3 }: Op
   const measured = await repeat(runs, async () => {
     let values: Run = {}
     for (const driver of drivers) {
-      const bare = await runProgram("Produce", kafka.brokers, await kafka.topic(), file, driver)
-      const relay = await drain(file, origin.url, driver, kafka, records)
-      values = { ...values, ...named(`bare_${driver}`, bare), ...named(`relay_${driver}`, relay) }
+      values = { ...values, ...named(driver, await drain(file, origin.url, driver, kafka, records)) }
     }
     await kafka.deleteTopics()
     return values
@@ -97,17 +94,6 @@ export const relay: Section = {
   title: "Relay",
   measure,
   table: (runs) =>
-    rowsTable(runs, "", {
-      bare_kafkajs: "bare producer, kafkajs",
-      bare_platformatic: "bare producer, platformatic",
-      relay_kafkajs: "relay, kafkajs",
-      relay_platformatic: "relay, platformatic"
-    }, [
-      rateColumn("messages"),
-      cpuColumn,
-      cpuRatioColumn("bare_platformatic", "fastest")
-    ]),
-  explanation: `
-The service publishes a full log and reads nothing meanwhile. The bare producers have the same messages in memory, already encoded, and send them in
-transactions of the same 500. Starts do not count.`
+    rowsTable(runs, "", { kafkajs: "kafkajs", platformatic: "platformatic" }, [rateColumn("messages"), cpuColumn]),
+  explanation: "The service publishes a full log with each driver, and reads nothing meanwhile. Starts do not count."
 }

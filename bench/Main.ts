@@ -9,7 +9,6 @@ import * as CommandLine from "../test/support/CommandLine.ts"
 import { Kafka } from "./Kafka.ts"
 import { writePage } from "./Page.ts"
 import { Postgres } from "./Postgres.ts"
-import { profileTable } from "./Profile.ts"
 import { currentCommit, load, machine, readResults, writeResults } from "./Results.ts"
 import type { Options, Section } from "./Section.ts"
 import { sections } from "./Sections.ts"
@@ -62,14 +61,13 @@ const options: Options = {
 const groups = Map.groupBy(sections.filter(({ name }) => selected.includes(name)), ({ measure }) => measure)
 
 const measureGroup = async (group: ReadonlyArray<Section>): Promise<void> => {
-  const wanted = new Set(group.map(({ name }) => name))
-  console.error(`measuring ${[...wanted].join(", ")}`)
+  console.error(`measuring ${group.map(({ name }) => name).join(", ")}`)
   const before = { at: `${new Date().toISOString().slice(0, 16)}Z`, load: load(), commit: currentCommit() }
-  const measured = await group[0]!.measure(options, wanted)
+  const measured = await group[0]!.measure(options)
   const results = { ...readResults(output) }
   for (const { name } of group) {
-    const own = measured[name]
-    if (own === undefined) throw new Error(`${name} was not measured`)
+    const found = measured[name]
+    if (found === undefined) throw new Error(`${name} was not measured`)
     const settings = [
       ...records === undefined ? [] : [`--records ${records}`],
       ...runs === undefined ? [] : [`--runs ${runs}`]
@@ -80,9 +78,8 @@ const measureGroup = async (group: ReadonlyArray<Section>): Promise<void> => {
       load: [before.load, load()],
       machine: machine(),
       command: ["npm run bench --", `--only ${name}`, ...settings].join(" "),
-      runs: own.runs
+      runs: found
     }
-    for (const found of own.profiles ?? []) console.log(`\n${profileTable(found)}`)
   }
   writeResults(output, results)
   writePage(output, sections, results)

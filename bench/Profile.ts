@@ -8,7 +8,6 @@
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import type { Profile } from "./Section.ts"
 import { table } from "./Table.ts"
 
 interface ProfileNode {
@@ -68,8 +67,8 @@ const timesOf = ({ nodes, samples, timeDeltas }: CpuProfile, times: Map<string, 
   })
 }
 
-/** Shares of the busy time of all threads; groups below 2 % are summed. */
-export const readProfiles = (folder: string, title: string): Profile => {
+/** Prints the shares of the busy time of all threads, largest first; groups below 2 % are summed. */
+export const printProfile = (folder: string, title: string): void => {
   const times = new Map<string, number>()
   for (const name of readdirSync(folder).filter((name) => name.endsWith(".cpuprofile"))) {
     timesOf(JSON.parse(readFileSync(join(folder, name), "utf8")), times)
@@ -79,8 +78,6 @@ export const readProfiles = (folder: string, title: string): Profile => {
   const shares = [...times].map(([group, time]) => [group, time / busy] as const).sort((a, b) => b[1] - a[1])
   const large = shares.filter(([group, share]) => share >= 0.02 && group !== rest)
   const small = 1 - large.reduce((sum, [, share]) => sum + share, 0)
-  return { title, groups: [...large, [rest, small]] }
+  const rows = [...large, [rest, small] as const].map(([group, share]) => [group, `${(100 * share).toFixed(0)} %`])
+  console.log(`\n${table([title, "share of the CPU time"], rows)}`)
 }
-
-export const profileTable = ({ groups, title }: Profile): string =>
-  table([title, "share of the CPU time"], groups.map(([group, share]) => [group, `${(100 * share).toFixed(0)} %`]))

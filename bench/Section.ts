@@ -5,23 +5,11 @@ import type { Postgres } from "./Postgres.ts"
 /** Measured values of one run by name, in the units of their names. */
 export type Run = Readonly<Record<string, number>>
 
-/** A share of the processor time by group of functions, largest first. */
-export interface Profile {
-  readonly title: string
-  readonly groups: ReadonlyArray<readonly [group: string, share: number]>
-}
-
-export interface Measured {
-  readonly runs: ReadonlyArray<Run>
-  /** Printed, and not kept. */
-  readonly profiles?: ReadonlyArray<Profile>
-}
-
 export interface Options {
   /** Instead of the section's own number. */
   readonly records?: number
   readonly runs?: number
-  /** Whether to profile an additional run, which is not counted. */
+  /** Whether to print the profile of an additional run, which is not counted. */
   readonly profile: boolean
   /** The broker; it starts with the first call. */
   readonly kafka: () => Promise<Kafka>
@@ -49,8 +37,8 @@ export interface Section {
   readonly goals?: ReadonlyArray<Goal>
   /** Empty if the results are of an earlier form of the section, with other values; then the page leaves the section out. */
   readonly table: (runs: ReadonlyArray<Run>) => string
-  /** Sections with the same function are measured together; `wanted` has the names of those that were selected. */
-  readonly measure: (options: Options, wanted: ReadonlySet<string>) => Promise<Readonly<Record<string, Measured>>>
+  /** The runs of each section with this function: these are measured together. */
+  readonly measure: (options: Options) => Promise<Readonly<Record<string, ReadonlyArray<Run>>>>
 }
 
 /** The values of so many runs, one after another. */

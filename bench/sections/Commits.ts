@@ -68,7 +68,7 @@ const measure = async ({ postgres, records = 20_000 }: Options) => {
   )
   const [size] = (await Effect.runPromise(say(url, sizes))).rows
   const bytes = { bytesPerEvent: Number(size?.["event"]), bytesPerHead: Number(size?.["head"]) }
-  return { commits: { runs: [{ ...commits, ...bytes }] } }
+  return { commits: [{ ...commits, ...bytes }] }
 }
 
 export const commits: Section = {

@@ -9,7 +9,7 @@ const measureOnce = async (records: number): Promise<Run> => {
 }
 
 const measure = async ({ records = 20_000, runs = 3 }: Options) => ({
-  deliveries: { runs: await repeat(runs, () => measureOnce(records)) }
+  deliveries: await repeat(runs, () => measureOnce(records))
 })
 
 const steps = "Each delivery is created, claimed and settled in the store."

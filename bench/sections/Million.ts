@@ -19,7 +19,7 @@ const readAndSweep = async (records: number): Promise<Run> => {
 }
 
 const measure = async ({ records = 1_000_000 }: Options) => ({
-  million: { runs: [await readAndSweep(records)] }
+  million: [await readAndSweep(records)]
 })
 
 const bytes = "Almost half of the bytes of a small record are ids, hashes and indexes."

@@ -67,7 +67,7 @@ const measure = async (options: Options) => {
     await postgres.dropDatabases()
     return values
   }
-  return { postgres: { runs: await repeat(runs, measureOnce) } }
+  return { postgres: await repeat(runs, measureOnce) }
 }
 
 export const postgres: Section = {

@@ -4,8 +4,8 @@ import { setTimeout } from "node:timers/promises"
 import { costUntil, readOnly, readWithoutKafka, runScript } from "../contenders/Contenders.ts"
 import type { Kafka } from "../Kafka.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
-import { readProfiles } from "../Profile.ts"
-import type { Options, Profile, Run, Section } from "../Section.ts"
+import { printProfile } from "../Profile.ts"
+import type { Options, Run, Section } from "../Section.ts"
 import { Folder, kafkaSettings, Service, type Settings, settingsFor, withCandidates } from "../Service.ts"
 import {
   column,
@@ -73,8 +73,8 @@ const runOfService = async (origin: RunningOrigin, kafka: Kafka, folder: Folder,
   }
 }
 
-/** Where the time goes: the first read to Kafka by one process, an unchanged sweep by the next one. */
-const profiles = async (origin: RunningOrigin, kafka: Kafka, records: number) => {
+/** Prints where the time goes: the first read to Kafka by one process, an unchanged sweep by the next one. */
+const printProfiles = async (origin: RunningOrigin, kafka: Kafka, records: number) => {
   await using folder = await Folder.make()
   const topic = await kafka.topic()
   const settings = { ...settingsFor(folder, origin.url), ...kafkaSettings(kafka, topic) }
@@ -87,10 +87,8 @@ const profiles = async (origin: RunningOrigin, kafka: Kafka, records: number) =>
     await using service = await Service.start(settings, ofUnchanged)
     await service.sweep()
   }
-  return {
-    first: readProfiles(ofFirst, "first read to Kafka"),
-    unchanged: readProfiles(ofUnchanged, "unchanged sweep")
-  }
+  printProfile(ofFirst, "first read to Kafka")
+  printProfile(ofUnchanged, "unchanged sweep")
 }
 
 const platformatic: Settings = { ROLLCALL_KAFKA_DRIVER: "platformatic" }
@@ -125,12 +123,8 @@ const measure = async (options: Options) => {
     measured.unchanged.push({ ...read, ...scriptAgain, ...service.unchanged })
     await kafka.deleteTopics()
   }
-  const profiled = profile ? await profiles(origin, kafka, records) : null
-  const shown = (found: Profile | undefined) => found === undefined ? {} : { profiles: [found] }
-  return {
-    first: { runs: measured.first, ...shown(profiled?.first) },
-    unchanged: { runs: measured.unchanged, ...shown(profiled?.unchanged) }
-  }
+  if (profile) await printProfiles(origin, kafka, records)
+  return measured
 }
 
 const names = {

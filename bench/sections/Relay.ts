@@ -7,8 +7,8 @@ import { drivers } from "../../src/publish/kafka/driver/Driver.ts"
 import { readWithoutKafka } from "../contenders/Contenders.ts"
 import type { Kafka } from "../Kafka.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
-import { readProfiles } from "../Profile.ts"
-import { type Options, type Profile, repeat, type Run, type Section } from "../Section.ts"
+import { printProfile } from "../Profile.ts"
+import { type Options, repeat, type Run, type Section } from "../Section.ts"
 import { Folder, kafkaSettings, Service, settingsFor } from "../Service.ts"
 import { cpuColumn, named, rateColumn, rowsTable } from "../Table.ts"
 import { untilPublished } from "./Reading.ts"
@@ -80,13 +80,12 @@ const measure = async ({ kafka: start, profile, records = 50_000, runs = 3 }: Op
     await kafka.deleteTopics()
     return values
   })
-  const profiles: Array<Profile> = []
   for (const driver of profile ? drivers : []) {
     const path = join(folder.path, driver)
     await drain(file, origin.url, driver, kafka, records, path)
-    profiles.push(readProfiles(path, `the relay, ${driver}`))
+    printProfile(path, `the relay, ${driver}`)
   }
-  return { relay: { runs: measured, profiles } }
+  return { relay: measured }
 }
 
 export const relay: Section = {

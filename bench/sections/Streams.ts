@@ -78,7 +78,7 @@ const measureOn = (store: "sqlite" | "postgres", name: string) => async (options
     const database = store === "postgres" ? await (await options.postgres()).database() : null
     return measureOnce(database, integrations, intervalSeconds)
   })
-  return { [name]: { runs: measured } }
+  return { [name]: measured }
 }
 
 const rows: ReadonlyArray<readonly [title: string, name: string, digits: number]> = [

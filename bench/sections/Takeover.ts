@@ -74,7 +74,7 @@ const measure = async ({ postgres, runs = 60 }: Options) => {
     const killed = await replace("kill", "SIGKILL", members[run % 2]!)
     measured.push({ ...killed, ...await replace("stop", "SIGTERM", members[run % 2]!) })
   }
-  return { takeover: { runs: measured } }
+  return { takeover: measured }
 }
 
 const millisOf = (runs: ReadonlyArray<Run>, part: number, value: Value) => quantile(runs.map(value), part)

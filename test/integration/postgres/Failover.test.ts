@@ -6,7 +6,6 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as Schedule from "effect/Schedule"
 import * as StoreAdoption from "../../../src/capture/rewrite/StoreAdoption.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import type { RelayStatus } from "../../../src/publish/RelayStatus.ts"
@@ -14,6 +13,7 @@ import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import type { Owner } from "../../../src/store/State.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { all, created, stateOf, tags } from "../../conformance/StoreSamples.ts"
+import { patience, until } from "../../fault/kill/Patience.ts"
 import * as MemorySink from "../../support/publish/MemorySink.ts"
 import { append } from "../publish/Log.ts"
 import { address } from "./Address.ts"
@@ -43,7 +43,7 @@ const expected = (first: number, last: number, mark = "event") =>
   Array.from({ length: last - first + 1 }, (_, index) => `${mark}-${first + index}`)
 
 const once = (relay: Relay["Service"], is: (status: RelayStatus) => boolean) =>
-  Effect.repeat(relay.status, { until: is, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("20 seconds"))
+  until("the status of the relay", relay.status, is)
 
 const newest = (store: Store["Service"]) => Effect.map(store.logRange, ({ newest }) => newest)
 
@@ -199,13 +199,9 @@ onServer("a replica promoted at the address of the database", () => {
           const meanwhile = () => before.lead(servers.replica)
           if (runs.length === 1) cut({ nth: 1, containing: "COMMIT", delivered: true, meanwhile })
         })))
-      yield* Effect.repeat(store.outage, {
-        until: (outage) => outage !== null,
-        schedule: Schedule.spaced("20 millis")
-      })
-        .pipe(Effect.timeout("20 seconds"))
+      yield* until("an outage", store.outage, (outage) => outage !== null)
       before.lead(url)
-      yield* Fiber.join(writing).pipe(Effect.timeout("20 seconds"))
+      yield* Fiber.join(writing).pipe(Effect.timeout(patience))
       assert.deepStrictEqual(runs, ["r0"])
       assert.deepStrictEqual((yield* store.readLog(all)).map(({ id }) => id), ["a", "r0"])
     }))
@@ -218,18 +214,25 @@ onServer("a commit that waits for a synchronous replica", () => {
       const { store } = yield* openedAt(url, { limits: { statement: Duration.seconds(1) } })
       yield* store.ensureStreams([stateOf(tags)])
       const owner = yield* store.takeOwnership("capture")
-      const replicas = (names: string) =>
-        Effect.andThen(
-          Server.say(url, `ALTER SYSTEM SET synchronous_standby_names = '${names}'`),
-          Server.say(url, "SELECT pg_reload_conf()")
+      const replicas = Effect.fnUntraced(function*(names: string) {
+        yield* Server.say(url, `ALTER SYSTEM SET synchronous_standby_names = '${names}'`)
+        yield* Server.say(url, "SELECT pg_reload_conf()")
+        // new sessions have the names once the server has sent them to its processes
+        yield* until(
+          "the names to be read",
+          Server.say(url, "SHOW synchronous_standby_names"),
+          ({ rows: [row] }) => row?.["synchronous_standby_names"] === names
         )
+        // the process that makes commits wait reads the names before it writes a checkpoint
+        yield* Server.say(url, "CHECKPOINT")
+      })
       yield* replicas("absent")
       const waiting = Effect.map(
         Server.say(url, "SELECT count(*)::integer AS count FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
         ({ rows: [row] }) => row?.["count"] === 1
       )
       const committing = yield* Effect.forkChild(store.transact(owner, tags, (tx) => tx.write([created("a")])))
-      yield* Effect.repeat(waiting, { until: (is) => is, schedule: Schedule.spaced("20 millis") })
+      yield* until("the commit to wait", waiting, (is) => is)
       // three times the time limit of the commit
       yield* Effect.sleep("3 seconds")
       assert.deepStrictEqual([committing.pollUnsafe(), yield* waiting], [undefined, true])

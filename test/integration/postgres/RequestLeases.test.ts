@@ -40,11 +40,12 @@ onServer("request slots of several accounts", () => {
       // the rows of the accounts exist, and none has a lease
       yield* first.claim(claims)
       yield* first.claim(claims.map((claim) => ({ ...claim, wanted: 0 })))
-      const waiting = Effect.map(
+      // a transaction sees the sessions of its first look, until this is cleared
+      const waiting = Effect.andThen(
+        sql`SELECT pg_stat_clear_snapshot()`,
         sql<{ count: number }>`
-          SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        ([row]) => row?.count
-      )
+          SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      ).pipe(Effect.map(([row]) => row?.count))
       const claiming = yield* sql.withTransaction(Effect.gen(function*() {
         yield* sql`SELECT account FROM request_accounts WHERE account = ${inTheMiddle} FOR UPDATE`
         const one = yield* Effect.forkChild(first.claim(claims))

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { connect, createServer, type Server, type Socket } from "node:net"
+import { freePort } from "../../support/services/FreePort.ts"
 
 /**
  * `frozen`: connections are accepted and stay open, but data is forwarded only after the proxy heals, including data of
@@ -57,7 +58,11 @@ const direction = (
   }
 }
 
+/** Keeps its port while it is closed. */
 export const silentProxy = (database: string): Effect.Effect<SilentProxy, never, Scope.Scope> =>
+  Effect.flatMap(Effect.promise(freePort), (port) => proxyAt(database, port))
+
+const proxyAt = (database: string, port: number): Effect.Effect<SilentProxy, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
       Effect.callback<{ readonly server: Server; readonly sockets: Set<Socket>; readonly proxy: SilentProxy }>(
@@ -100,11 +105,8 @@ export const silentProxy = (database: string): Effect.Effect<SilentProxy, never,
             release.add(direction(near, far, sent, () => fault, () => dead))
             release.add(direction(far, near, (forward) => forward(), () => fault, () => dead))
           })
-          server.listen(0, "127.0.0.1").once("listening", () => {
-            const address = server.address()
-            const url = new URL(database)
-            url.hostname = "127.0.0.1"
-            url.port = String(typeof address === "object" && address !== null ? address.port : 0)
+          server.listen(port, "127.0.0.1").once("listening", () => {
+            const url = Object.assign(new URL(database), { hostname: "127.0.0.1", port: String(port) })
             resume(Effect.succeed({
               server,
               sockets,
@@ -126,7 +128,7 @@ export const silentProxy = (database: string): Effect.Effect<SilentProxy, never,
                   sockets.clear()
                 },
                 open: () => {
-                  server.listen(Number(url.port), "127.0.0.1")
+                  server.listen(port, "127.0.0.1")
                 }
               }
             }))

@@ -184,7 +184,8 @@ export const run = Effect.fnUntraced(function*(
   claims.add(yield* streams(url))
   const { digests, events, next } = yield* wholeLog(url)
   yield* last(url, next)
-  yield* Effect.promise(() => untilSeen(follower, events.length))
+  const seen = Effect.sync(() => follower.seen.size)
+  yield* until("the reader to see the whole log", seen, (size) => size >= events.length)
   followed.abort()
   yield* assertAlive(service)
   const exitCode = yield* service.end("SIGTERM")
@@ -247,11 +248,6 @@ export const following = (follower: Follower, url: string): Effect.Effect<AbortC
         return timely(ended, "a reader of the event stream to leave")
       })
   ).pipe(Effect.map(({ controller }) => controller))
-
-const untilSeen = async (follower: Follower, count: number) => {
-  const deadline = Date.now() + 5000
-  while (follower.seen.size < count && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20))
-}
 
 /** Waits until every stream that is not blocked was polled three times and swept twice; then two polls and one sweep are complete. */
 export const quiet = Effect.fnUntraced(function*(url: string, waiting?: Waiting) {

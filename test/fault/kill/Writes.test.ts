@@ -8,8 +8,8 @@ import * as Home from "./Home.ts"
 import { until } from "./Patience.ts"
 import { ask, launch, type Service } from "./Service.ts"
 
-/** How long the API makes an account wait, in seconds. */
-const pauseSeconds = 8
+/** How long the API makes an account wait, in seconds: longer than a process needs to be frozen, or to stop. */
+const pauseSeconds = 20
 
 const root = join(import.meta.dirname, "../../..")
 

@@ -82,7 +82,8 @@ onServer("an update", () => {
       }))
       const since = Date.now()
       assert.strictEqual(yield* service.ended, 1, service.log())
-      assert.isBelow(Date.now() - since, 5000)
+      // much longer than it takes, because a busy machine slows the end of a process
+      assert.isBelow(Date.now() - since, 20_000)
       assert.include(service.log(), required)
       assert.notInclude(service.log(), "another process owns")
       assert.strictEqual(yield* newest, migrated)

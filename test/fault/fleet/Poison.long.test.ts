@@ -80,7 +80,7 @@ describe.skipIf(Server.missing !== null)(
             "the dead letter",
             Effect.catchCause(supervised, () => Effect.succeed([])),
             (items) => items.length === 1,
-            { limit: Duration.minutes(3), every: Duration.millis(200) }
+            { limit: Duration.minutes(10), every: Duration.millis(200) }
           )
           assert.strictEqual(letter.reason, "ProcessEnded")
           const poison = yield* Effect.promise(() => readFile(join(directory, "poison"), "utf8"))

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import { Follower } from "../../fault/kill/Follower.ts"
 import * as Home from "../../fault/kill/Home.ts"
 import { contentsOf, following, judge, quiet } from "../../fault/kill/Lives.ts"
+import { until } from "../../fault/kill/Patience.ts"
 import { launch, type Service } from "../../fault/kill/Service.ts"
 import { run } from "../cli/Program.ts"
 import { onServer } from "./Opened.ts"
@@ -40,6 +41,7 @@ onServer("a service on PostgreSQL", () => {
         yield* Effect.scoped(Effect.gen(function*() {
           const service = yield* launch(settings)
           yield* following(follower, yield* service.url)
+          yield* until("a reader to see events", Effect.sync(() => follower.seen.size), (size) => size > 60)
           yield* Effect.sleep(life)
           assert.isTrue(service.alive(), service.log())
           assert.notInclude(service.log(), password)
@@ -57,7 +59,6 @@ onServer("a service on PostgreSQL", () => {
       }
       const digests = yield* assertComplete(service, sandbox)
       assert.deepStrictEqual(follower.complaints, [])
-      assert.isAbove(follower.seen.size, 60)
       assert.deepStrictEqual([...follower.seen].filter(([position, seen]) => digests.get(position) !== seen), [])
       assert.strictEqual(yield* service.end("SIGTERM"), 0)
       assert.notInclude(service.log(), password)

@@ -87,8 +87,11 @@ onServer("statements of PostgreSQL", () => {
       )
       const lines = plans.flat().map((row) => row["QUERY PLAN"])
       const scans = lines.flatMap((line) => /(\w+ )+(?:using \w+ )?on deliveries( \w)?/.exec(line)?.[0] ?? [])
-      // of two small indexes that have only dead letters, either is read
-      assert.deepStrictEqual(scans.map((scan) => scan.replace("deliveries_dead", "deliveries_causes")), [
+      // of two small indexes that have only dead letters, either is read; after a vacuum of the server, the index suffices
+      const read = scans.map((scan) =>
+        scan.replace("deliveries_dead", "deliveries_causes").replace("Only Scan", "Scan")
+      )
+      assert.deepStrictEqual(read, [
         "Index Scan using deliveries_causes on deliveries d",
         "Index Scan using deliveries_pkey on deliveries",
         "Index Scan using deliveries_causes on deliveries d",

@@ -211,7 +211,7 @@ onServer("a commit that waits for a synchronous replica", () => {
   it.live("has not succeeded before the replica has it, however long that takes", () =>
     Effect.gen(function*() {
       const url = yield* Server.startServer
-      const { store } = yield* openedAt(url, { limits: { statement: Duration.seconds(1) } })
+      const { store } = yield* openedAt(url, { limits: { statement: Duration.seconds(2) } })
       yield* store.ensureStreams([stateOf(tags)])
       const owner = yield* store.takeOwnership("capture")
       const replicas = Effect.fnUntraced(function*(names: string) {
@@ -234,7 +234,7 @@ onServer("a commit that waits for a synchronous replica", () => {
       const committing = yield* Effect.forkChild(store.transact(owner, tags, (tx) => tx.write([created("a")])))
       yield* until("the commit to wait", waiting, (is) => is)
       // three times the time limit of the commit
-      yield* Effect.sleep("3 seconds")
+      yield* Effect.sleep("6 seconds")
       assert.deepStrictEqual([committing.pollUnsafe(), yield* waiting], [undefined, true])
       yield* replicas("")
       yield* Fiber.join(committing)

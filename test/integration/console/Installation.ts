@@ -127,6 +127,9 @@ export const install = async ({ configure = configurationOf, environment = {}, g
     await program.stop("SIGKILL")
     await use()
     program = start()
+    while (!(await ask("/v1/overview").then(() => true, () => false))) {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
   }
   const setBroken = (isBroken: boolean): void => {
     if (isBroken) writeFileSync(broken, "")

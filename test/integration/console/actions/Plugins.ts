@@ -111,13 +111,13 @@ export const plugins: Scenes = {
   "send dead letters again while their circuit is open, which says so, and try the handler now": async (
     { click, confirm, installation, page, run, show }
   ) => {
+    // before the circuit opens, because it is open for half a minute only
+    await show("/plugins/audience")
     installation.setBroken(true)
     for (let count = 0; count < 10; count++) {
       const fields = { name: `broken ${count}` }
       await installation.sandbox.mutate({ op: "create", integration, model: "ats.tag", fields })
     }
-    await installation.items("/v1/deadletters", 10)
-    await show("/plugins/audience")
     await page.locator(".group", { hasText: "10 dead letters of audience (ats.tag.created)" }).waitFor()
     await page.getByText(/^It opened after 10 failures in a row\. One delivery is tried at/).waitFor()
     await page.locator(".sentence .badge.good", { hasText: /^on$/ }).waitFor()

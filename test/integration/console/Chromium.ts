@@ -32,6 +32,8 @@ export interface Opened {
 /** A page in a context of its own, so that no cookie is shared. */
 export const open = async (browser: Browser, baseURL: string, options: BrowserContextOptions = {}): Promise<Opened> => {
   const context = await browser.newContext({ baseURL, ...options })
+  // a loaded machine needs longer than the default of 30 s
+  context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   const errors: Array<string> = []
   const foreign: Array<string> = []

@@ -21,7 +21,9 @@ export type Sample = Readonly<
 /** `sampleOf`: the sample of so many minutes ago. */
 export const writeSamples = (file: string, minutes: number, sampleOf: (ago: number) => Sample): void => {
   const store = new DatabaseSync(file)
-  const add = store.prepare("INSERT OR REPLACE INTO history (slot, at, sample) VALUES (?, ?, ?)")
+  // after its first minute the process has added newer samples
+  store.exec("DELETE FROM history")
+  const add = store.prepare("INSERT INTO history (slot, at, sample) VALUES (?, ?, ?)")
   const minute = Math.floor(Date.now() / 60_000)
   for (let ago = minutes; ago > 0; ago--) {
     add.run((minute - ago) % 1_440, (minute - ago) * 60_000, JSON.stringify(sampleOf(ago)))

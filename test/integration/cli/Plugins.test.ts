@@ -47,7 +47,7 @@ describe("start with plugins", () => {
         `Plugin.make("slow").on("ats.tag.created", { origins: ["backfill"], concurrency: 1 }, () =>
           Effect.gen(function*() {
             process.stdout.write("began\\n")
-            yield* Effect.sleep("1 second")
+            yield* Effect.sleep("3 seconds")
             process.stdout.write("ended\\n")
           })).with({ from: "oldest" })`
       )

@@ -166,7 +166,7 @@ export default Plugin.make("tag-tags", { needs: { writes: ["addTag"] } }).on(
       )
       const chosen = start(["plugins", "dev", "./plugin.mjs", `--event=${event.id}`], environment, directory)
       await chosen.says(/→ tag-tags +addTag +\{"tag":\{"name":"like .+"\}\} +not sent\n/)
-      assert.match(chosen.stdout, /ats\.tag\.created +\S+ +done\n/)
+      await chosen.says(/ats\.tag\.created +\S+ +done\n/)
       assert.strictEqual((await chosen.stop("SIGINT")).code, 0)
 
       const edit = (changes: object) =>

@@ -210,12 +210,11 @@ describe("unread pages", () => {
       for (let id = 0; id < 9; id++) yield* write(`r${id}`, JSON.stringify({ name: "x".repeat(mebibyte - 1000) }))
       /** Asks for a small page until the status is this one. */
       const until = Effect.fnUntraced(function*(status: number) {
-        for (let tries = 0; tries < 100; tries++) {
+        for (;;) {
           const answer = yield* send("GET", "/v1/events?after=latest")
           if (answer.status === status) return answer
           yield* Effect.sleep("20 millis")
         }
-        return assert.fail(`no answer with status ${status}`)
       })
       const unread = []
       for (const path of ["events?limit=1000", "records?integration=greenhouse:acme&model=ats.tag&limit=1000"]) {

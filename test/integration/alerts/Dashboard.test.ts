@@ -128,7 +128,7 @@ describe.skipIf(missing !== null)(`the queries${missing === null ? "" : ` (skipp
         for (const id of (yield* idsOf(full, "hris.skill")).slice(0, 6)) {
           yield* full.sandbox.mutate({ op: "delete", integration, model: "hris.skill", id })
         }
-        const deadline = Date.now() + 60_000
+        const deadline = Date.now() + 120_000
         let unknown: ReadonlyArray<string>
         do {
           yield* Effect.sleep("200 millis")

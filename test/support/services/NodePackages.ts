@@ -18,7 +18,7 @@ export const installedModules = async (pins: string): Promise<string> => {
   const home = await cachedFolder(
     `${name}/${version}`,
     (folder) =>
-      exec("npm", ["install", "--prefix", folder, ...options, ...packages], { timeout: 100_000 }).catch((cause) => {
+      exec("npm", ["install", "--prefix", folder, ...options, ...packages], { timeout: 200_000 }).catch((cause) => {
         throw new Error(`npm could not install ${name}`, { cause })
       })
   )

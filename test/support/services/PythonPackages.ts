@@ -24,7 +24,7 @@ export const installedPackages = async (pins: string): Promise<string> => {
     `${name}/${python.stdout.trim()}-${version}`,
     (folder) =>
       exec("python3", ["-m", "pip", "install", ...quiet, "--target", folder, "--requirement", pins], {
-        timeout: 100_000
+        timeout: 200_000
       })
         .catch((cause) => {
           throw new Error(`pip could not install ${name} from PyPI`, { cause })

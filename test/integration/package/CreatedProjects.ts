@@ -111,7 +111,7 @@ export const createdProjects = () =>
         const headers = { authorization: `Bearer ${token}` }
         const plugins = await fetch(`http://127.0.0.1:${port}/v1/plugins`, { headers })
         assert.include(await plugins.text(), '"tag-hires"')
-        assert.notMatch(service.stderr, /"level":"(WARN|ERROR)/)
+        assert.notMatch(service.stderr, /"level":"(warn|error)/)
         assert.strictEqual((await service.stop()).code, 0)
       } finally {
         for (const { process } of started) process.kill("SIGKILL")

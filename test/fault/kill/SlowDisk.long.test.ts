@@ -12,8 +12,6 @@ import { until } from "./Patience.ts"
 import { launch, streams } from "./Service.ts"
 
 const syncMillis = 300
-/** A probe that takes longer has most likely failed. */
-const worstMillis = 1_000
 
 const missing = ((): string | null => {
   if (process.platform !== "linux") return "LD_PRELOAD needs Linux"
@@ -80,7 +78,9 @@ describe.skipIf(missing !== null)(`a slow disk${missing === null ? "" : `, skipp
         const pages = service.steps.filter((step) => step === "backfill").length
         assert.isAtLeast(pages, 15)
         assert.isAbove(times.length, 15)
-        assert.isBelow(Math.max(...times), worstMillis)
+        // a busy machine delays single probes; the disk would delay each
+        const median = times.toSorted((one, other) => one - other)[Math.floor(times.length / 2)]
+        assert.isBelow(median!, syncMillis)
         assert.strictEqual(yield* service.end("SIGTERM"), 0)
       })
   )

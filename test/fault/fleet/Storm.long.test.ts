@@ -40,7 +40,7 @@ describe.skipIf(missing !== null)(
     missing === null ? "" : `, skipped: ${missing}`
   })`,
   () => {
-    layer(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
+    layer(Broker.layer, { excludeTestServices: true, timeout: "10 minutes" })((it) => {
       it.effect(
         "lose nothing, publish everything once and in order, and share the work again (X1, X4, X9, X10, X15, I8)",
         () =>

@@ -30,7 +30,7 @@ describe.skipIf(missing !== null)(
     missing === null ? "" : `, skipped: ${missing}`
   })`,
   () => {
-    layer(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
+    layer(Broker.layer, { excludeTestServices: true, timeout: "10 minutes" })((it) => {
       it.effect(
         "a read_committed reader sees every event of the log once, in order per record (X4)",
         () =>

@@ -10,7 +10,7 @@ import * as Schedule from "effect/Schedule"
 import { inspect } from "node:util"
 
 /** Longer than any step takes on a busy machine, shorter than the limit of a test. */
-export const patience = Duration.seconds(60)
+export const patience = Duration.minutes(2)
 
 const timeoutError = (what: string, detail: string, limit = patience): Error =>
   new Error(`waited ${Duration.format(limit)} for ${what}${detail === "" ? "" : `\n${detail}`}`)

@@ -106,7 +106,7 @@ for (const driver of drivers) {
   describe.skipIf(missing !== null)(
     `the sink's commit with ${driver} (seed ${Home.seed}${missing === null ? "" : `, skipped: ${missing}`})`,
     () => {
-      layer(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
+      layer(Broker.layer, { excludeTestServices: true, timeout: "10 minutes" })((it) => {
         it.effect(
           "a read_committed reader sees every event once although the relay is killed before and after the commit (X4)",
           () =>

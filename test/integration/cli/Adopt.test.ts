@@ -131,7 +131,7 @@ describe("store adopt", () => {
 })
 
 describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
-  layer(broker, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
+  layer(broker, { excludeTestServices: true, timeout: "10 minutes" })((it) => {
     it.effect("a restored store stops the relay, doctor reports why, and after adoption a consumer has the current records (X14)", () =>
       Effect.gen(function*() {
         const { brokers } = yield* Broker

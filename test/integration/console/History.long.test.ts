@@ -25,7 +25,7 @@ const found = async (ask: Installation["ask"]): Promise<string> => {
 }
 
 describe.skipIf(missing !== null)(`the past in the console${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
-  suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "10 minutes" })((it) => {
     const using = (
       body: (installation: Installation, browser: Browser, brokers: ReadonlyArray<string>) => Promise<void>
     ) =>

@@ -50,7 +50,7 @@ const ready = (url: string) =>
 const isReady = (url: string) => until("the service to be ready", ready(url), ({ status }) => status === 200)
 
 onServer("the service in a failover of its database", () => {
-  layer(broker, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
+  layer(broker, { excludeTestServices: true, timeout: "10 minutes" })((it) => {
     it.effect(`stops publishing and is not ready, with the reason, on a replica that lacks commits, until the store is adopted (seed ${Home.seed}) (X14)`, () =>
       Effect.gen(function*() {
         const { published, sandbox, servers, settings } = yield* home

@@ -183,6 +183,12 @@ export const unknownPlugin = (plugin: string, known: ReadonlyArray<string>): Plu
       : `the plugins are ${known.join(", ")}`
   })
 
+const noWrites = new PluginRequestError({
+  reason: "unknown",
+  message: "no plugin is configured, so there are no writes to stop or resume",
+  hint: "add a plugin to `plugins` in rollcall.config.ts"
+})
+
 const idle: EngineState = { state: "running", reason: null }
 
 /** The layer for a process without plugins. */
@@ -190,7 +196,7 @@ export const none: Layer.Layer<PluginAdmin> = Layer.succeed(PluginAdmin, {
   engineState: Effect.succeed(idle),
   view: Effect.succeed({ ...idle, writesStopped: false, plugins: [] }),
   awaitDrained: () => Effect.succeed(idle),
-  setSwitch: (which) => Effect.fail(unknownPlugin(which._tag === "Plugin" ? which.plugin : "any", [])),
+  setSwitch: (which) => Effect.fail(which._tag === "Plugin" ? unknownPlugin(which.plugin, []) : noWrites),
   replay: ({ plugin }) => Effect.fail(unknownPlugin(plugin, [])),
   dryRun: ({ plugin }) => Effect.fail(unknownPlugin(plugin, []))
 })

@@ -53,7 +53,9 @@ describe("GET /v1/plugins", () => {
     const refused = yield* post("/v1/plugins/picky/off")
     assert.deepStrictEqual([refused.status, refused.body.type], [404, "urn:rollcall:problem:not-found"])
     assert.include(refused.body.detail, "no plugin is configured")
-    assert.strictEqual((yield* post("/v1/plugins/writes/stop")).status, 404)
+    const stopped = yield* post("/v1/plugins/writes/stop")
+    assert.strictEqual(stopped.status, 404)
+    assert.match(stopped.body.detail, /^no plugin is configured, so there are no writes to stop or resume/)
   })
 
   it.live("deliveries wait in an integration in which the plugin is not configured, and the missing configuration is shown", () =>

@@ -8,6 +8,7 @@ import { checkModels } from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
 import { isModelName, makeModels, type Model, type Models, recordEntryOf } from "../domain/Model.ts"
 import { connect, runClientCommand } from "./client/ClientCommand.ts"
+import { showEvents } from "./client/Following.ts"
 import { checkModel, config, json, switchFlag, textFlag } from "./terminal/Flags.ts"
 import { awaitShutdownSignal, print, printAside, refuse } from "./terminal/Process.ts"
 
@@ -96,20 +97,7 @@ export const exportRecords = Command.make("export", {
       model: models.join(),
       ...selection.integrations.length > 0 && { integration: selection.integrations.join() }
     }
-    let last: string | null = null
-    const events = Stream.runForEach(client.follow(query), (event) => {
-      last = event
-      return output.write(`${event}\n`)
-    })
-    // it ends when the process stops, and when the log no longer has the next event
-    const ended = Effect.suspend(() => {
-      const position: string = last === null ? summary.position : JSON.parse(last).position
-      return refuse(
-        "the process ended the stream of events",
-        `Continue with \`rollcall tail --json --after ${position}\`, and with the same --model and --integration.`
-      )
-    })
-    yield* Effect.raceFirst(Effect.andThen(events, ended), awaitShutdownSignal)
+    yield* showEvents(client, query, true, (events) => Stream.runForEach(events, (event) => output.write(`${event}\n`)))
   }).pipe(Effect.scoped, runClientCommand)).pipe(
     Command.withDescription(
       "Write the current records to a file, as they are at one position of the event log. Only its owner can read the file. " +

@@ -6,9 +6,10 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { parseEvent } from "./client/ApiClient.ts"
 import { connect, runClientCommand } from "./client/ClientCommand.ts"
+import { showEvents } from "./client/Following.ts"
 import { eventLine, eventLines } from "./terminal/EventLines.ts"
 import { config, given, json, switchFlag, textFlag } from "./terminal/Flags.ts"
-import { awaitShutdownSignal, print } from "./terminal/Process.ts"
+import { print } from "./terminal/Process.ts"
 
 /** Events that arrive within this time are shown together: equal changes of several records are one line. */
 const together = Duration.seconds(1)
@@ -40,18 +41,17 @@ export const tail = Command.make("tail", {
   }
 }, ({ config, filter, json, start, unfolded }) =>
   Effect.gen(function*() {
-    const { follow } = yield* connect(config)
+    const client = yield* connect(config)
     const from = Option.isNone(start.since) && Option.isNone(start.after) ? { after: "latest" } : given(start)
-    const events = follow({ ...from, ...given(filter) })
-    const show = json
-      ? Stream.runForEach(events, print)
-      : unfolded
-      ? Stream.runForEach(events, (text) => print(eventLine(eventOf(text))))
-      : Stream.runForEach(
-        Stream.groupedWithin(events, most, together),
-        (some) => Effect.forEach(eventLines(some.map(eventOf)), print, { discard: true })
-      )
-    yield* Effect.raceFirst(show, awaitShutdownSignal)
+    yield* showEvents(client, { ...from, ...given(filter) }, json, (events) =>
+      json
+        ? Stream.runForEach(events, print)
+        : unfolded
+        ? Stream.runForEach(events, (text) => print(eventLine(eventOf(text))))
+        : Stream.runForEach(
+          Stream.groupedWithin(events, most, together),
+          (some) => Effect.forEach(eventLines(some.map(eventOf)), print, { discard: true })
+        ))
   }).pipe(runClientCommand)).pipe(
     Command.withDescription("Print the events of the running process as they happen"),
     Command.withExamples([{

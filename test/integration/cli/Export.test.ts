@@ -290,11 +290,13 @@ describe("an export while records change", () => {
       assert.deepStrictEqual(readdirSync(directory), [])
     }))
 
-  it("fails if the process ends the stream of events, and names the position after which they continue", async () => {
-    const { code, stderr, stdout } = await runCommand(["export", "--model", "ats.tag", "--follow"], environment)
-    assert.strictEqual(linesOf(stdout).at(-1).position, "k3f9a2c1-1-7")
-    assert.strictEqual(code, 1, stderr)
-    assert.match(stderr, /the process ended the stream of events\n.*rollcall tail --json --after k3f9a2c1-1-7/)
+  it("fails if the process ends the stream of events, as `tail` does, and names the position after which they continue", async () => {
+    for (const args of [["export", "--model", "ats.tag", "--follow"], ["tail", "--json"]]) {
+      const { code, stderr, stdout } = await runCommand(args, environment)
+      assert.strictEqual(linesOf(stdout).at(-1).position, "k3f9a2c1-1-7")
+      assert.strictEqual(code, 1, stderr)
+      assert.match(stderr, /the process ended the stream of events\n.*rollcall tail --json --after k3f9a2c1-1-7/)
+    }
   })
 
   it("updates a database to one position, even if events are gone or the integration was erased", () =>

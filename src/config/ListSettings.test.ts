@@ -71,6 +71,8 @@ describe("a list in the configuration", () => {
     ["hris.Employee=/hris/employees", /cannot be the name/, /lower-case/],
     ["hris.a.b=/hris/employees", /cannot be the name/, /<category>/],
     [`hris.${"x".repeat(60)}=/hris/employees`, /cannot be the name/, /64 characters/],
+    ["rollcall.export=/e", /"rollcall.export" begins with a reserved word/, /another category/],
+    ["sqlite.x=/e", /"sqlite.x" begins with a reserved word/, /another category/],
     ["hris.skill=/hris/abilities", /"hris.skill" is a built-in model/, /Remove it/],
     ["hris.ability=/hris/skills", /has the path of "hris.skill"/, /one model for each path/],
     ["ats.candidate=/a,ats.candidate=/b", /"ats.candidate" is defined twice/, /Remove one/],

@@ -70,6 +70,12 @@ export const findListFault = (
     return report(`"${display(model)}" has the path "${display(String(path))}"`, pathHint)
   }
   if (!isModelName(model)) return report(`"${display(model)}" cannot be the name of a list`, nameHint)
+  if (/^(rollcall|sqlite)\./.test(model)) {
+    return report(
+      `"${model}" begins with a reserved word`,
+      "Choose another category: an export has tables with such names"
+    )
+  }
   if (builtInModels.listOf(model) !== undefined) {
     return report(`"${model}" is a built-in model`, "Remove it: Rollcall reads it without a definition")
   }

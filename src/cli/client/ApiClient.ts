@@ -243,8 +243,8 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     /** Every event from the oldest retained one to the newest one at the time of the call. */
     allEvents: Stream.paginate({}, page),
     /**
-     * Events as they happen, as the JSON text that the API sends. The stream ends when the process stops. The query is sent unchecked, so
-     * that the server reports its faults.
+     * Events as they happen, as the JSON text that the API sends. The stream ends when the process stops, which does not complete its
+     * response, or when the connection does. The query is sent unchecked, so that the server reports its faults.
      */
     follow: (query: Readonly<Record<string, string>>) => {
       const request = HttpClientRequest.get("/v1/events", { urlParams: query, accept: "text/event-stream" })
@@ -252,7 +252,7 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
         Stream.decodeText(),
         Stream.pipeThroughChannel(Sse.decode()),
         Stream.map((event) => event.data),
-        Stream.mapError((error) => error instanceof ApiClientError ? error : unreachable)
+        Stream.catch((error) => error instanceof ApiClientError ? Stream.fail(error) : Stream.empty)
       )
     }
   }

@@ -8,14 +8,16 @@ import { type ApiClient, parseEvent } from "./ApiClient.ts"
  * Shows events until the command gets a signal. Fails when they end, which happens when the process stops and when the log no longer has
  * the next event; the hint is a `rollcall tail` that continues them.
  */
-export const showEvents = <E>(
-  { follow }: ApiClient,
+export const showEvents = Effect.fnUntraced(function*<E>(
+  { follow, newestPosition }: ApiClient,
   query: Readonly<Record<string, string>>,
   json: boolean,
   show: (events: ReturnType<typeof follow>) => Effect.Effect<void, E>
-) => {
-  let position = query["after"] === "latest" ? undefined : query["after"]
-  const events = Stream.tap(follow(query), (event) => Effect.sync(() => (position = parseEvent(event).position)))
+) {
+  // after `latest` itself, the events that happen before the command is run again would be missed
+  const start = query["after"] === "latest" ? { ...query, after: yield* newestPosition } : query
+  let position = start["after"]
+  const events = Stream.tap(follow(start), (event) => Effect.sync(() => (position = parseEvent(event).position)))
   const ended = Effect.suspend(() =>
     refuse(
       "the process ended the stream of events",
@@ -24,5 +26,5 @@ export const showEvents = <E>(
         : `Continue with \`rollcall tail ${json ? "--json " : ""}--after ${position}\`, and with the same filters.`
     )
   )
-  return Effect.raceFirst(Effect.andThen(show(events), ended), awaitShutdownSignal)
-}
+  yield* Effect.raceFirst(Effect.andThen(show(events), ended), awaitShutdownSignal)
+})

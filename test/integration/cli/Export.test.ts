@@ -239,7 +239,9 @@ describe("an export while records change", () => {
     if (isSilent && url !== "/schemas") return
     if (headers.accept === "text/event-stream") {
       response.writeHead(200, { "content-type": "text/event-stream" })
-      response.end('data: {"position":"k3f9a2c1-1-7"}\n\n')
+      const text = url.includes("kind=deleted") ? ": no event\n\n" : 'data: {"position":"k3f9a2c1-1-7"}\n\n'
+      // a process that stops does not complete its response
+      response.write(text, () => response.destroy())
       return
     }
     const body = pathOf(new URL(url, "http://localhost"))
@@ -297,6 +299,15 @@ describe("an export while records change", () => {
       assert.strictEqual(code, 1, stderr)
       assert.match(stderr, /the process ended the stream of events\n.*rollcall tail --json --after k3f9a2c1-1-7/)
     }
+  })
+
+  it("names the position at which `tail` began if no event followed, so that the events in between are not missed", async () => {
+    for (const args of [[], ["--after", "latest"]]) {
+      const { stderr } = await runCommand(["tail", "--kind", "deleted", ...args], environment)
+      assert.match(stderr, /the process ended the stream of events\n.*rollcall tail --after \d+`/)
+    }
+    const { stderr } = await runCommand(["tail", "--kind", "deleted", "--since", "2026-03-01T00:00:00Z"], environment)
+    assert.match(stderr, /Run the command again/)
   })
 
   it("updates a database to one position, even if events are gone or the integration was erased", () =>

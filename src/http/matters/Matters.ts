@@ -32,7 +32,7 @@
  * | plugin_off | a plugin | watch | switch it on | |
  * | left_over | a plugin | watch | configure it again | |
  * | not_running | a plugin in integrations | act if it is not configured or the API refuses it, otherwise watch | its reason says it | RollcallPluginUnconfigured |
- * | circuit | a handler with open deliveries | act | repair what it calls | RollcallHandlerCircuitOpen |
+ * | circuit | a handler of a plugin that is on, with open deliveries | act | repair what it calls | RollcallHandlerCircuitOpen |
  * | dead_letters | a handler | act | send them again, resolve or discard them | RollcallDeadLetters |
  * | late | streams | watch | a larger request budget, or longer intervals | RollcallFeedLate, RollcallFeedDown |
  * | late_sweep | streams | watch | a longer sweep interval | RollcallSweepsLate |
@@ -281,7 +281,8 @@ const pluginMatters = (
     const of = { plugin, handler }
     const waitingIn = open.filter(is).map(({ integration }) => integration)
     return [
-      ...circuit === null || oldest_at === null ? [] : [
+      // nothing is tried while the plugin is off
+      ...circuit === null || oldest_at === null || !on ? [] : [
         { cause: "circuit", severity: "act", since: oldest_at, ...of, ...circuit, integrations: waitingIn } as const
       ],
       ...dead === 0 ? [] : [

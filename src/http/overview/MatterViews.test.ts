@@ -252,6 +252,14 @@ describe("what needs attention", () => {
     assert.strictEqual(found[4]?.command, "rollcall plugins on off")
   })
 
+  it("is no open circuit while the plugin is off or no longer configured, because none of its deliveries is tried", () => {
+    for (const change of [{ on: false }, { on: false, configured: false }]) {
+      const items = [{ ...plugin("webhook", [{ ...handler, dead: 1 }]), ...change }]
+      assert.lengthOf(titles({ plugins: { ...plugins, items } }).filter((title) => title.startsWith("Circuit")), 0)
+      assert.include(titles({ plugins: { ...plugins, items } }), "1 dead letter of webhook (ats.tag.created)")
+    }
+  })
+
   it("is a plugin that does not run, an open circuit for which deliveries wait, and writes that an operator has stopped", () => {
     const withoutDelivery = { ...handler, handler: "no delivery is open", due: 0, oldest_at: null }
     const items = [plugin("webhook", [handler, withoutDelivery], [

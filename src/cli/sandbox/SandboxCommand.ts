@@ -3,6 +3,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { cursorParameter, isCursorParameter } from "../../api/Lists.ts"
+import { shellWord } from "../../telemetry/TerminalText.ts"
 import { json, seed, withFallback } from "../terminal/Flags.ts"
 import { awaitShutdownSignal, print, withTerminalErrors } from "../terminal/Process.ts"
 
@@ -50,10 +51,6 @@ const flags = {
   ),
   json
 }
-
-/** The text as one word of a shell. */
-const shellWord = (text: string): string =>
-  /^[\w:/.,@-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 export const sandbox = Command.make("sandbox", flags, ({ json, ...options }) =>
   Effect.gen(function*() {

@@ -252,6 +252,17 @@ describe("what needs attention", () => {
     assert.strictEqual(found[4]?.command, "rollcall plugins on off")
   })
 
+  it("has commands that a shell understands, whatever characters the names have", () => {
+    const odd = { ...handler, handler: "it's $HOME", dead: 1 }
+    const items = [plugin("webhook", [odd])]
+    const streams = [row("a:$(id)&b", { paused: true })]
+    assert.sameMembers(viewsOf(mattersOf({ streams, plugins: { ...plugins, items } })).map(({ command }) => command), [
+      "rollcall plugins try webhook 'it'\\''s $HOME'",
+      "rollcall deadletters list --plugin webhook --handler 'it'\\''s $HOME'",
+      "rollcall streams resume 'a:$(id)&b/ats.tag'"
+    ])
+  })
+
   it("is no open circuit while the plugin is off or no longer configured, because none of its deliveries is tried", () => {
     for (const change of [{ on: false }, { on: false, configured: false }]) {
       const items = [{ ...plugin("webhook", [{ ...handler, dead: 1 }]), ...change }]

@@ -7,6 +7,7 @@
  */
 import { similarName } from "../../domain/ClosestName.ts"
 import { timeInWords } from "../../domain/Watermark.ts"
+import { shellWord } from "../../telemetry/TerminalText.ts"
 import type { Matter as MatterView } from "../contract/OverviewApi.ts"
 import type { Matter } from "../matters/Matters.ts"
 import { type Condition, isUnknown } from "../matters/StreamConditions.ts"
@@ -80,6 +81,7 @@ const ofStreams = ({ cause, streams: conditions }: StreamMatter, known: Readonly
   const streams = conditions.map(({ stream }) => stream)
   const [{ cause: why = "", lateSweep = null } = {}] = conditions
   const several = count(streams.length, "stream")
+  const one = streams.length === 1 ? shellWord(streams[0]?.stream ?? "") : null
   const place = (search: string) => {
     const link = linkOf(streams, search)
     const action = streams.length === 1
@@ -87,7 +89,7 @@ const ofStreams = ({ cause, streams: conditions }: StreamMatter, known: Readonly
       : link.startsWith("/integrations")
       ? "Open integration"
       : "Show streams"
-    const command = streams.length === 1 ? `rollcall streams show ${streams[0]?.stream}` : "rollcall streams list"
+    const command = one === null ? "rollcall streams list" : `rollcall streams show ${one}`
     return { ...scopeOf(streams), action, link, command }
   }
   switch (cause) {
@@ -117,7 +119,7 @@ const ofStreams = ({ cause, streams: conditions }: StreamMatter, known: Readonly
     }
     case "paused": {
       const detail = "A paused stream is not read until an operator resumes it."
-      const command = `rollcall streams resume ${streams.length === 1 ? streams[0]?.stream : "<stream>"}`
+      const command = `rollcall streams resume ${one ?? "<stream>"}`
       const there = { ...place(query({ state: "paused" })), command }
       return shown("switched_off", "paused", `${several} paused by an operator`, detail, there)
     }
@@ -168,7 +170,7 @@ const ofPlugin = (matter: PluginMatter): Shown => {
         ...scope,
         action: "Review",
         link: `/dead-letters${query({ plugin, handler })}`,
-        command: `rollcall deadletters list --plugin ${plugin} --handler ${handler}`
+        command: `rollcall deadletters list --plugin ${plugin} --handler ${shellWord(handler)}`
       }
       const circuit = matter.isOpen ? " The circuit of the handler is open: its next delivery is a try." : ""
       return shown(
@@ -189,7 +191,7 @@ const ofPlugin = (matter: PluginMatter): Shown => {
       const there = {
         ...scopeOf(matter.integrations.map((integration) => ({ integration })), 0),
         ...page,
-        command: `rollcall plugins try ${plugin} ${handler}`
+        command: `rollcall plugins try ${plugin} ${shellWord(handler)}`
       }
       return shown("circuit", `circuit/${plugin}/${handler}`, `Circuit open: ${plugin} (${handler})`, detail, there)
     }

@@ -154,6 +154,13 @@ const sampleOf = (
   }
 }
 
+/** If there are too many, holds are left out first: they are many at once, and would hide all matters that are less urgent. */
+const limited = (matters: OverviewView["matters"]): OverviewView["matters"] => {
+  const others = matters.filter(({ kind }) => kind !== "hold").length
+  let holds = Math.max(mostMatters / 2, mostMatters - others)
+  return matters.filter(({ kind }) => kind !== "hold" || holds-- > 0).slice(0, mostMatters)
+}
+
 /** Makes one snapshot after another. Rates compare the positions of a snapshot with those of earlier ones. */
 export const make = ({ folder, publishes }: Options) => {
   const positions: Array<Positions> = []
@@ -198,7 +205,7 @@ export const make = ({ folder, publishes }: Options) => {
       const view: OverviewView = {
         as_of: formatTime(at),
         outage: headlineOf(all),
-        matters: matters.slice(0, mostMatters),
+        matters: limited(matters),
         omitted: Math.max(0, matters.length - mostMatters),
         path: dataPath({
           now: current,

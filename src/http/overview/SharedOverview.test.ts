@@ -5,8 +5,11 @@ import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import * as PluginAdmin from "../../delivery/admin/PluginAdmin.ts"
+import type { HoldView } from "../contract/HoldApi.ts"
+import type { PluginList } from "../contract/PluginApi.ts"
 import type { Cached } from "../status/OverviewCache.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
+import type { StoreOverview } from "../status/StoreOverview.ts"
 import { SharedOverview } from "./SharedOverview.ts"
 
 const start = Date.parse("2026-03-02T12:00:00Z")
@@ -15,22 +18,39 @@ const start = Date.parse("2026-03-02T12:00:00Z")
 const readNow = <A>(value: A): Effect.Effect<Cached<A>> =>
   Effect.map(Clock.currentTimeMillis, (at) => ({ value, at, stale: null }))
 
-const cache = Layer.mock(OverviewCache)({
-  overview: readNow({
-    streams: [],
-    redacting: [],
-    integrations: [],
-    keptRecords: new Map(),
-    holds: [],
-    log: { newestPosition: 0, published: 0, unpublishedSince: null }
-  }),
-  plugins: readNow({ items: [], next: null, writes: "on", delivering: { state: "running", reason: null } }),
-  processes: readNow([])
-})
+const nothing = {
+  streams: [],
+  redacting: [],
+  integrations: [],
+  keptRecords: new Map(),
+  holds: [],
+  log: { newestPosition: 0, published: 0, unpublishedSince: null }
+}
+const hold: HoldView = {
+  id: 1,
+  stream: "lever:acme/ats.tag",
+  integration: "lever:acme",
+  model: "ats.tag",
+  kind: "deletes",
+  state: "open",
+  reason: "12 of 20 records",
+  paths: [],
+  opened_at: "2026-03-02T11:00:00.000Z",
+  decided_at: null,
+  records: 12,
+  released: 0,
+  published: false,
+  waiting_reason: null,
+  sweep_at: null
+}
+const noPlugins = { items: [], next: null, writes: "on", delivering: { state: "running", reason: null } } as const
 
-const shared = SharedOverview.layer({ folder: null, publishes: false }).pipe(
-  Layer.provide([cache, PluginAdmin.none, MemoryStore.layer()])
-)
+const sharedOf = (overview: StoreOverview, plugins: PluginList = noPlugins) =>
+  SharedOverview.layer({ folder: null, publishes: false }).pipe(Layer.provide([
+    Layer.mock(OverviewCache)({ overview: readNow(overview), plugins: readNow(plugins), processes: readNow([]) }),
+    PluginAdmin.none,
+    MemoryStore.layer()
+  ]))
 
 describe("the state that all clients share", () => {
   it.effect("is read again after its pause even if our clock was set back (W4)", () =>
@@ -43,5 +63,13 @@ describe("the state that all clients share", () => {
       yield* TestClock.setTime(start - 3_600_000)
       yield* TestClock.adjust("1 milli")
       assert.strictEqual((yield* get(false)).at, start - 3_599_999)
-    }).pipe(Effect.provide(shared)))
+    }).pipe(Effect.provide(sharedOf(nothing))))
+
+  it.effect("leaves out holds before other matters, if there are too many", () => {
+    const holds = Array.from({ length: 250 }, (_, id) => ({ ...hold, id }))
+    return Effect.gen(function*() {
+      const { view } = yield* (yield* SharedOverview).get(true)
+      assert.deepStrictEqual([view.matters.length, view.omitted, view.matters.at(-1)?.kind], [200, 51, "switched_off"])
+    }).pipe(Effect.provide(sharedOf({ ...nothing, holds }, { ...noPlugins, writes: "stopped" })))
+  })
 })

@@ -71,6 +71,34 @@ describe("status", () => {
     ])
   })
 
+  it("does not count holds that are no matter among those that are not shown, because their table has them", () => {
+    const holds = [1, 2, 3].map((id): Status["holds"][number] => ({
+      id,
+      stream: "lever:acme/ats.tag",
+      integration: "lever:acme",
+      model: "ats.tag",
+      kind: "deletes",
+      state: "open",
+      reason: "12 of 20 records",
+      paths: [],
+      opened_at: "2026-03-01T12:00:00.000Z",
+      decided_at: null,
+      records: 12,
+      released: 0,
+      published: false,
+      waiting_reason: null,
+      sweep_at: null
+    }))
+    const lines = (omitted: number) => shown({ matters: [matter({ kind: "hold" })], holds, omitted }).slice(1, -6)
+    assert.deepStrictEqual([lines(2), lines(5)], [[], ["  3 more are not shown"]])
+  })
+
+  it("has the check of the store also if the matter that it leaves out says the same", () => {
+    const checks = [{ name: "store", ok: false, reason: "start the database" }]
+    const matters = [matter({ kind: "store", detail: "it does not answer; start the database" })]
+    assert.deepStrictEqual(shown({ checks, matters }), ["not ready, 0 streams", "  store: start the database"])
+  })
+
   it("a broken integration is one row with the sums of its streams", () => {
     const broken = models.map((model, index) => stream("lever:acme", model, { blocked: inactive(5 - index) }))
     const rows = shown({ streams: [stream("greenhouse:acme", "ats.tag"), ...broken] })

@@ -47,17 +47,19 @@ export const statusText = (
   const waiting = streams.filter(({ blocked, failing, paused, phase }) =>
     phase === "starting" && blocked === null && failing === null && !paused
   )
+  // the check of the store and the table of the holds show more
+  const shown = matters.filter(({ kind }) => kind !== "store" && kind !== "hold")
+  const hidden = omitted - Math.max(0, holds.length - matters.filter(({ kind }) => kind === "hold").length)
   const lines = [
     // what the table of streams or a matter says already is left out
     ...checks.filter(({ name, reason }) =>
-      reason !== null && !/^(stream |sweeps$)/.test(name) && !matters.some(({ detail }) => detail.includes(reason))
+      reason !== null && !/^(stream |sweeps$)/.test(name) && !shown.some(({ detail }) => detail.includes(reason))
     ).map(({ name, reason }) => `${name}: ${reason}`),
     ...waiting.length === 0
       ? []
       : [`${formatPlural(waiting.length, "stream waits", "streams wait")} for the first response from the API`],
-    // the check of the store and the table of the holds show more
-    ...matters.filter(({ kind }) => kind !== "store" && kind !== "hold").flatMap(matterLines),
-    ...omitted === 0 ? [] : [`${formatCount(omitted)} more are not shown`]
+    ...shown.flatMap(matterLines),
+    ...hidden <= 0 ? [] : [`${formatCount(hidden)} more are not shown`]
   ]
   const alive = fleet.items.filter(({ state }) => state === "alive").length
   const isReady = checks.every(({ ok }) => ok)

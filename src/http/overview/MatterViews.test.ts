@@ -202,6 +202,11 @@ describe("what needs attention", () => {
       "Publishing to Kafka does not work",
       "Plugins are stopped"
     ])
+    const other = { ...delivering, reason: "another process delivers" }
+    assert.include(
+      titles({ processes: [process], plugins: { ...plugins, delivering: other } }),
+      "Plugins do not run in a process"
+    )
   })
 
   it("names the integrations for which a circuit is open, and says with dead letters that their handler has an open circuit", () => {

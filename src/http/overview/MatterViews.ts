@@ -295,10 +295,11 @@ const byTime = (one: Matter, other: Matter): number => {
 
 /** The same trouble is shown once, with its reason. */
 const withoutRepeated = (matters: ReadonlyArray<Matter>): ReadonlyArray<Matter> => {
-  const hasEngine = matters.some(({ cause }) => cause === "engine")
+  const reasons = matters.flatMap((matter) => matter.cause === "engine" ? matter.reason : [])
   const hasKafka = matters.some((matter) => matter.cause === "problem" && matter.name === "kafka")
   return matters.filter((matter) =>
-    !(matter.cause === "problem" && matter.name === "plugins" && hasEngine) && !(matter.cause === "relay" && hasKafka)
+    !(matter.cause === "problem" && matter.name === "plugins" && reasons.includes(matter.reason)) &&
+    !(matter.cause === "relay" && hasKafka)
   )
 }
 

@@ -139,7 +139,12 @@ describe("a running process", () => {
     const done = await forget(name, "--plan", plan, "--json")
     assert.strictEqual(done.code, 0, done.stderr)
     assert.deepInclude(JSON.parse(done.stdout), { id, model: "ats.candidate", state: "forgotten" })
+    const tail = start(["tail", "--json", "--since", "2020-01-01T00:00:00Z"], environment)
+    await tail.says(/^\{.*\}$/m)
     assert.strictEqual((await service.stop()).code, 0)
+    const { code, stderr } = await tail.ended
+    assert.strictEqual(code, 1)
+    assert.match(stderr, /the process ended the stream of events\n.*rollcall tail --json --after /)
     running().service = start(["start"], environment)
     await running().service.says(started, "stderr")
     assert.match((await forget("--list")).stdout, new RegExp(`ats.candidate +${id} +forgotten`))

@@ -47,10 +47,6 @@ export const toTerminal = (text: string): string =>
     (match) => match === "\n" ? match : isColor(match) ? match.replace(mark, "\u001b") : escape(match)
   )
 
-/** The text as one word of a shell. */
-export const shellWord = (text: string): string =>
-  /^[\w:/.,@-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
-
 /** `14:02:11Z`. Every time on a terminal is in UTC, like those in events, in JSON logs and in the API, and ends with `Z`. */
 export const timeOfDay = (at: Date | number | string): string => `${new Date(at).toISOString().slice(11, 19)}Z`
 

@@ -3,7 +3,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { cursorParameter, isCursorParameter } from "../../api/Lists.ts"
-import { shellWord } from "../../telemetry/TerminalText.ts"
+import { shellWord } from "../../http/overview/ShellWord.ts"
 import { json, seed, withFallback } from "../terminal/Flags.ts"
 import { awaitShutdownSignal, print, withTerminalErrors } from "../terminal/Process.ts"
 

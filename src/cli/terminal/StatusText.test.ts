@@ -71,7 +71,7 @@ describe("status", () => {
     ])
   })
 
-  it("does not count holds that are no matter among those that are not shown, because their table has them", () => {
+  it("does not count the holds of the table among the matters that are not shown", () => {
     const holds = [1, 2, 3].map((id): Status["holds"][number] => ({
       id,
       stream: "lever:acme/ats.tag",
@@ -93,7 +93,7 @@ describe("status", () => {
     assert.deepStrictEqual([lines(2), lines(5)], [[], ["  3 more are not shown"]])
   })
 
-  it("has the check of the store also if the matter that it leaves out says the same", () => {
+  it("has the check of the store even if the matter that it leaves out says the same", () => {
     const checks = [{ name: "store", ok: false, reason: "start the database" }]
     const matters = [matter({ kind: "store", detail: "it does not answer; start the database" })]
     assert.deepStrictEqual(shown({ checks, matters }), ["not ready, 0 streams", "  store: start the database"])

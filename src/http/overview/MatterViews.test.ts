@@ -268,7 +268,7 @@ describe("what needs attention", () => {
     ])
   })
 
-  it("is no open circuit while the plugin is off or no longer configured, because none of its deliveries is tried", () => {
+  it("is not an open circuit while the plugin is off or no longer configured, because none of its deliveries is tried", () => {
     for (const change of [{ on: false }, { on: false, configured: false }]) {
       const items = [{ ...plugin("webhook", [{ ...handler, dead: 1 }]), ...change }]
       assert.lengthOf(titles({ plugins: { ...plugins, items } }).filter((title) => title.startsWith("Circuit")), 0)

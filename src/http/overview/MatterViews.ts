@@ -7,10 +7,10 @@
  */
 import { similarName } from "../../domain/ClosestName.ts"
 import { timeInWords } from "../../domain/Watermark.ts"
-import { shellWord } from "../../telemetry/TerminalText.ts"
 import type { Matter as MatterView } from "../contract/OverviewApi.ts"
 import type { Matter } from "../matters/Matters.ts"
 import { type Condition, isUnknown } from "../matters/StreamConditions.ts"
+import { shellWord } from "./ShellWord.ts"
 
 type Scope = Pick<MatterView, "integrations" | "integration_count" | "stream_count">
 /** The page and the command with which something can be done, and the scope if the matter concerns integrations. */

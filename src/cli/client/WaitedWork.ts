@@ -21,6 +21,7 @@ import {
 } from "../../domain/DeliveryProgress.ts"
 import type { ForgottenView } from "../../http/contract/ForgetApi.ts"
 import type { CommandView, StreamView } from "../../http/contract/StreamApi.ts"
+import { shellWord } from "../../http/overview/ShellWord.ts"
 import { oneLine } from "../../telemetry/TerminalText.ts"
 import { progressPrinter, refuse } from "../terminal/Process.ts"
 import { formatPlural, formatSeconds, progressLine, progressText } from "../terminal/Tables.ts"
@@ -65,13 +66,16 @@ export const streamWork = (
   const subject = `the ${command} of ${name}`
   return {
     subject,
-    hint: `It continues in the running process: \`rollcall streams show ${name}\` shows how far it is.`,
+    hint: `It continues in the running process: \`rollcall streams show ${shellWord(name)}\` shows how far it is.`,
     judge: (view) => {
       if (isDone(command, accepted_at, view)) return Effect.succeed(null)
       const obstacle = obstacleOf(view)
       return obstacle === null
         ? Effect.succeed(describe(view))
-        : refuse(`${subject} is not done: ${oneLine(obstacle)}`, `\`rollcall streams resume ${name}\` continues`)
+        : refuse(
+          `${subject} is not done: ${oneLine(obstacle)}`,
+          `\`rollcall streams resume ${shellWord(name)}\` continues`
+        )
     }
   }
 }

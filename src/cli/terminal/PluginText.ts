@@ -9,6 +9,7 @@ import type {
   OutcomeView
 } from "../../http/contract/DeadLetterViews.ts"
 import type { PluginList, ReplayView } from "../../http/contract/PluginApi.ts"
+import { shellWord } from "../../http/overview/ShellWord.ts"
 import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
 import { formatCount, formatMinute, formatPlural, table } from "./Tables.ts"
 
@@ -210,7 +211,7 @@ export const planText = ({ circuits, count, parked, plan, shares, unknown }: Pla
       `plan ${paint("bold", plan)}: ${formatPlural(count, "dead letter")}, ${formatCount(parked)} parked behind them`,
       ...circuits.map(({ handler, plugin, until }) =>
         `they wait: the circuit of ${plugin} (${handler}) is open until ${timeOfDay(until)}; ` +
-        `\`rollcall plugins try ${plugin} ${handler}\` tries one of them now`
+        `\`rollcall plugins try ${plugin} ${shellWord(handler)}\` tries one of them now`
       ),
       ...(unknown === 0 ? [] : [
         `${

@@ -39,6 +39,17 @@ export const create = (topic: string, partitions = 1, settings: Readonly<Record<
     until("the topic to be listed", exists(topic), (isListed) => isListed)
   )
 
+/** Waits until the new partitions have leaders, without which they cannot be read. */
+export const grow = (topic: string, partitions: number) =>
+  Effect.andThen(
+    admin((admin) => admin.createPartitions({ topicPartitions: [{ topic, count: partitions }] })),
+    until(
+      "the new partitions to have leaders",
+      admin((admin) => admin.fetchTopicOffsets(topic).catch(() => [])),
+      ({ length }) => length === partitions
+    )
+  )
+
 export const remove = (topic: string) => admin((admin) => admin.deleteTopics({ topics: [topic] }))
 
 /** Waits until the broker's answers no longer show the topic. */

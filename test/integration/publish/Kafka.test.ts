@@ -156,7 +156,7 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
         (_, index) => entry({ position: index + 1, id: `r${index}`, version: 1, kind: "created", after: "{}" })
       )
       yield* sink.publish(identity, records)
-      yield* Topics.admin((admin) => admin.createPartitions({ topicPartitions: [{ topic: states, count: 5 }] }))
+      yield* Topics.grow(states, 5)
 
       const adopted = { ...identity, generation: 2 }
       yield* sink.open(adopted)

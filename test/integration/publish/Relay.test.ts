@@ -43,10 +43,6 @@ const past = Effect.fnUntraced(function*(position: number) {
   })
 })
 
-/** Adds partitions to the topic. */
-const widen = (topic: string, count: number) =>
-  Topics.admin((admin) => admin.createPartitions({ topicPartitions: [{ topic, count }] }))
-
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 const folder = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(join(tmpdir(), "rollcall-relay-"))),
@@ -92,7 +88,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
         const relay = yield* startRelay({ topic })
         yield* append(200)
         yield* relay.awaitPosition(200)
-        yield* widen(topicOf(topic, stream), 12)
+        yield* Topics.grow(topicOf(topic, stream), 12)
         yield* relay.end
         const next = yield* startRelay({ topic })
         yield* append(400)

@@ -250,7 +250,7 @@ export const following = (follower: Follower, url: string): Effect.Effect<AbortC
   ).pipe(Effect.map(({ controller }) => controller))
 
 /**
- * Waits until every stream that is not blocked was polled and swept three times. Two of these polls and sweeps began after the call: the first
+ * Waits until every stream that is not blocked was polled and swept three times. Two of these polls and sweeps started after the call: the first
  * sweep finds a record that vanished without a flag, and its delete waits for the second.
  */
 export const quiet = Effect.fnUntraced(function*(url: string, waiting?: Waiting) {

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { holdView } from "../../../test/support/http/HoldViews.ts"
 import { streamView } from "../../../test/support/http/StreamViews.ts"
 import { type Status, statusText } from "./StatusText.ts"
 
@@ -72,23 +73,7 @@ describe("status", () => {
   })
 
   it("does not count the holds of the table among the matters that are not shown", () => {
-    const holds = [1, 2, 3].map((id): Status["holds"][number] => ({
-      id,
-      stream: "lever:acme/ats.tag",
-      integration: "lever:acme",
-      model: "ats.tag",
-      kind: "deletes",
-      state: "open",
-      reason: "12 of 20 records",
-      paths: [],
-      opened_at: "2026-03-01T12:00:00.000Z",
-      decided_at: null,
-      records: 12,
-      released: 0,
-      published: false,
-      waiting_reason: null,
-      sweep_at: null
-    }))
+    const holds = [1, 2, 3].map((id) => ({ ...holdView, id }))
     const lines = (omitted: number) => shown({ matters: [matter({ kind: "hold" })], holds, omitted }).slice(1, -6)
     assert.deepStrictEqual([lines(2), lines(5)], [[], ["  3 more are not shown"]])
   })

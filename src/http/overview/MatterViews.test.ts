@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { holdView as hold } from "../../../test/support/http/HoldViews.ts"
 import { streamView } from "../../../test/support/http/StreamViews.ts"
 import type { HoldView } from "../contract/HoldApi.ts"
 import type { StreamView } from "../contract/StreamApi.ts"
@@ -23,24 +24,6 @@ const row = (integration: string, change: Partial<StreamView> = {}): Condition =
 
 const blocked = (integration: string, message: string, minutes: number): Condition =>
   row(integration, { blocked: { reason: "key", message, since: at(minutes) } })
-
-const hold: HoldView = {
-  id: 3,
-  stream: "lever:acme/ats.tag",
-  integration: "lever:acme",
-  model: "ats.tag",
-  kind: "deletes",
-  state: "open",
-  reason: "12 of 20 records",
-  paths: [],
-  opened_at: at(30),
-  decided_at: null,
-  records: 12,
-  released: 0,
-  published: false,
-  waiting_reason: null,
-  sweep_at: null
-}
 
 /** Four deliveries wait for its open circuit. */
 const handler = {

@@ -3,9 +3,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { holdView } from "../../../test/support/http/HoldViews.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import * as PluginAdmin from "../../delivery/admin/PluginAdmin.ts"
-import type { HoldView } from "../contract/HoldApi.ts"
 import type { PluginList } from "../contract/PluginApi.ts"
 import type { Cached } from "../status/OverviewCache.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
@@ -25,23 +25,6 @@ const nothing = {
   keptRecords: new Map(),
   holds: [],
   log: { newestPosition: 0, published: 0, unpublishedSince: null }
-}
-const hold: HoldView = {
-  id: 1,
-  stream: "lever:acme/ats.tag",
-  integration: "lever:acme",
-  model: "ats.tag",
-  kind: "deletes",
-  state: "open",
-  reason: "12 of 20 records",
-  paths: [],
-  opened_at: "2026-03-02T11:00:00.000Z",
-  decided_at: null,
-  records: 12,
-  released: 0,
-  published: false,
-  waiting_reason: null,
-  sweep_at: null
 }
 const noPlugins = { items: [], next: null, writes: "on", delivering: { state: "running", reason: null } } as const
 
@@ -66,7 +49,7 @@ describe("the state that all clients share", () => {
     }).pipe(Effect.provide(sharedOf(nothing))))
 
   it.effect("leaves out holds before other matters, if there are too many", () => {
-    const holds = Array.from({ length: 250 }, (_, id) => ({ ...hold, id }))
+    const holds = Array.from({ length: 250 }, (_, id) => ({ ...holdView, id }))
     return Effect.gen(function*() {
       const { view } = yield* (yield* SharedOverview).get(true)
       assert.deepStrictEqual([view.matters.length, view.omitted, view.matters.at(-1)?.kind], [200, 51, "switched_off"])
